@@ -20,7 +20,7 @@ IMAGES := kyozon-colocation:layer kyozon-colocation:svm:own kyozon-colocation:al
 	kyozon-unikernel-examples:matmul:unikernel kyozon-kv:kv:unikernel \
 	kyozon-shm:shm:unikernel kyozon-unikernel-c:primes:c kyozon-unikernel-c:threads-test:c
 
-.PHONY: help setup build library sysroot demo test bench soak shell install clean
+.PHONY: help setup build library sysroot demo test bench wasmtime soak shell install clean
 
 help: ## Show this help
 	@echo "Kyozon: system software beside Linux"
@@ -82,6 +82,11 @@ test: setup ## Run every test; NAMES="part ..." for those whose names contain a 
 
 bench: library ## Measure and write docs/results; TABLES="name ..." for some, CHECK=1 to check them against their bounds
 	@$(LAB) bench $(TABLES) $(if $(CHECK),--check)
+
+wasmtime: setup ## Build wasmtime, which 'make bench' then measures beside typed code (a quarter of an hour)
+	@$(ENV) && "$${CARGO:-cargo}" install --quiet --locked --root "$(KYOZON_CACHE)/tools" --version 48.0.8 \
+		--target-dir "$$CARGO_TARGET_DIR/tools" --no-default-features --features run,compile wasmtime-cli
+	@$(ENV) && rm -rf "$$CARGO_TARGET_DIR/tools"
 
 soak: setup ## Run every test, including the long ones
 	@$(LAB) test --nightly $(NAMES)

@@ -165,6 +165,10 @@ wasi="clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32 tcl"
 if [ -n "$tests$measures$shows" ] && [ -n "$(missing $wasi)" ]; then
 	(install $wasi) || log "cannot install $wasi: programs of WASI will be skipped"
 fi
+# Typed code is measured beside wasm2c.
+if [ -n "$measures" ] && ! command -v wasm2c >/dev/null; then
+	(install wabt) || log "cannot install wabt: a column of a table will be missing"
+fi
 # The C and C++ library for programs on a host, and the stock C library that they are compared with.
 if [ -n "$tests" ] && ! command -v musl-gcc >/dev/null; then
 	(install musl-tools) || log "cannot install musl-tools: tests of the C library will fail"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # speed.sh NAME: prints a folder with a program of tests/typed/speed by clang -O2: NAME for this machine, NAME.wasm for
-# WASI, and the file `version` with that of the library. Libraries come unchanged from Debian's source packages, which
-# are downloaded once. The folder lies in $KYOZON_CACHE/speed, is named by a hash of everything that it is made of, and
-# is built if it is missing.
+# WASI, and the file `version` with that of the library; with wasm2c, the program NAME-wasm2c too. Libraries come
+# unchanged from Debian's source packages, which are downloaded once. The folder lies in $KYOZON_CACHE/speed, is named
+# by a hash of everything that it is made of, and is built if it is missing.
 set -eu
 unset MAKEFLAGS MFLAGS CPPFLAGS CFLAGS LDFLAGS
 
@@ -37,6 +37,7 @@ hash=$({
 	echo "$name"
 	cat "$tree/scripts/speed.sh" ../wasi/programs/wasi-unix.h
 	clang-14 --version
+	wasm2c --version 2>/dev/null || echo none
 	find . /usr/lib/wasm32-wasi -type f | LC_ALL=C sort | xargs sha256sum
 } | sha256sum | cut -c 1-16)
 folder=$cache/speed/$hash
@@ -126,12 +127,13 @@ library() {
 		;;
 	esac
 }
-# compile TO OPTION ...: the program as one file, for the machine that the options name.
+# compile TO OPTION ...: the program as one file, for the machine that the options name. Two builds are equal.
 compile() {
-	to=$1
+	file=$1
 	shift
 	# shellcheck disable=SC2046 # a word list
-	clang-14 -O2 -w -D_WASI_EMULATED_SIGNAL -I . -I shim "$@" "$name.c" $(library) -o "$to"
+	clang-14 -O2 -w -D_WASI_EMULATED_SIGNAL "-ffile-prefix-map=$work=." -I . -I shim "$@" "$name.c" $(library) \
+		-o "$file"
 }
 build() {
 	mkdir "$work/source" "$work/programs"
@@ -141,12 +143,14 @@ build() {
 	to=$work/programs/$name
 	compile "$to"
 	set -- --target=wasm32-wasi -lwasi-emulated-getpid -lwasi-emulated-signal -s
-	# The kernels use vectors. In libraries clang's guesses about them cost time.
-	if [ "$name" = kernels ]; then
-		compile "$to.wasm" "$@" -msimd128
-	else
-		compile "$to.wasm" "$@"
+	compile "$to.wasm" "$@"
+	# This wasm2c has no vectors.
+	if command -v wasm2c >/dev/null; then
+		wasm2c -n program "$to.wasm" -o "$work/program.c"
+		clang-14 -O2 -w -I "$work" wasm2c/*.c "$work/program.c" -lwasm-rt-impl -lm -o "$to-wasm2c"
 	fi
+	# The kernels use vectors. In libraries clang's guesses about them cost time.
+	[ "$name" != kernels ] || compile "$to.wasm" "$@" -msimd128
 	echo "$version" >"$work/programs/version"
 }
 archive='' version=''

@@ -5,6 +5,7 @@ use anyhow::{bail, Context, Result};
 use rustix::process::{kill_process_group, set_parent_process_death_signal, Pid, Signal};
 use std::collections::BTreeSet;
 use std::io::Read;
+use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -139,6 +140,24 @@ pub fn run_ok(command: &mut Command, limit: Duration) -> Result<String> {
         bail!("{name} failed ({}): {}", finished.status, why.unwrap_or("no output"));
     }
     Ok(finished.stdout)
+}
+
+/// CPU time of all processes that this one started and that have ended.
+#[allow(unsafe_code)]
+pub fn children_time() -> Result<Duration> {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the structure is one of integers, which the call fills.
+    let usage = unsafe {
+        if libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) != 0 {
+            bail!("getrusage: {}", std::io::Error::last_os_error());
+        }
+        usage.assume_init()
+    };
+    let time = |time: libc::timeval| {
+        let micros = time.tv_sec * 1_000_000 + time.tv_usec;
+        u64::try_from(micros).map(Duration::from_micros).context("a negative CPU time")
+    };
+    Ok(time(usage.ru_utime)? + time(usage.ru_stime)?)
 }
 
 /// The last line that is not blank, trimmed.

@@ -7,12 +7,12 @@ use crate::scenario::{typed, wasi_missing};
 use crate::{cache, process};
 use anyhow::{Context, Result};
 use kyozon_results::Row;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 /// In each round, every work runs once in each way.
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 9;
 /// Measurements of the check, each of them the median of many.
 const CHECKS: usize = 5;
 const LIMIT: Duration = Duration::from_secs(120);
@@ -23,9 +23,9 @@ pub fn missing() -> Option<String> {
 }
 
 /// The first line of what `program --version` prints, without its name.
-fn version_of(program: &str) -> Result<String> {
+fn version_of(program: &Path) -> Result<String> {
     let text = process::run_ok(Command::new(program).arg("--version"), Duration::from_secs(20))?;
-    let line = text.lines().next().with_context(|| format!("{program} has no version"))?;
+    let line = text.lines().next().context("no version")?;
     let number = |word: &&str| word.starts_with(|first: char| first.is_ascii_digit());
     let number = line.split_whitespace().find(number).unwrap_or(line);
     Ok(number.trim_end_matches(')').to_owned())
@@ -53,10 +53,22 @@ fn checks() -> Result<Vec<(f64, f64)>> {
 
 /// Measures and writes the table.
 pub fn measure(results: &Path) -> Result<()> {
-    let (programs, mut all) = work::all()?;
+    let scratch = cache::scratch()?;
+    let (programs, mut all) = work::all(scratch.path())?;
     let mut table = described(results, "typed")?;
     for compiler in ["clang-14", "gcc"] {
-        table = table.version(compiler, &version_of(compiler)?);
+        table = table.version(compiler, &version_of(compiler.as_ref())?);
+    }
+    let wasm2c = Some(PathBuf::from("wasm2c")).filter(|program| version_of(program).is_ok());
+    let peers = [
+        ("wasmtime", work::wasmtime()?, "make wasmtime"),
+        ("wasm2c", wasm2c, "apt-get install wabt"),
+    ];
+    for (name, program, by) in peers {
+        match program {
+            Some(program) => table = table.version(name, &version_of(&program)?),
+            None => eprintln!("not measuring {name} beside typed code: {by}"),
+        }
     }
     for program in programs.iter().filter(|program| !program.version.is_empty()) {
         table = table.version(program.name, &program.version);

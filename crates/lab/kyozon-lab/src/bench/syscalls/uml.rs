@@ -2,12 +2,10 @@
 
 use super::LIMIT;
 use crate::{cache, process, product};
-use anyhow::{bail, ensure, Context, Result};
+use anyhow::{ensure, Result};
 use std::fs;
-use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 use tempfile::TempDir;
 
 /// The library that makes register sets complete, in the tree.
@@ -58,9 +56,9 @@ impl UserMode {
 
     /// Milliseconds of CPU time of a boot, to the first process's start.
     pub fn boot(&self) -> Result<f64> {
-        let before = children_time()?;
+        let before = process::children_time()?;
         let output = self.run(NO_INIT, &[])?;
-        let time = children_time()? - before;
+        let time = process::children_time()? - before;
         ensure!(output.contains("Run /none as init process"), "it does not boot");
         Ok(time.as_secs_f64() * 1000.0)
     }
@@ -80,22 +78,4 @@ impl UserMode {
         // When the first process ends, the kernel panics: the status says nothing.
         Ok(process::run(&mut command, LIMIT)?.stdout)
     }
-}
-
-/// CPU time of all processes that this one started and that have ended.
-#[allow(unsafe_code)]
-fn children_time() -> Result<Duration> {
-    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the structure is one of integers, which the call fills.
-    let usage = unsafe {
-        if libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) != 0 {
-            bail!("getrusage: {}", std::io::Error::last_os_error());
-        }
-        usage.assume_init()
-    };
-    let time = |time: libc::timeval| {
-        let micros = time.tv_sec * 1_000_000 + time.tv_usec;
-        u64::try_from(micros).map(Duration::from_micros).context("a negative CPU time")
-    };
-    Ok(time(usage.ru_utime)? + time(usage.ru_stime)?)
 }

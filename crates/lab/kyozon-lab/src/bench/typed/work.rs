@@ -38,10 +38,19 @@ pub enum Kind {
     Library,
 }
 
+/// A way to run a program.
+struct Way {
+    name: &'static str,
+    words: Vec<OsString>,
+    /// Whether the program learns its CPU time. Otherwise the time is that of the process, less that of one that ends
+    /// where the work would begin.
+    tells_time: bool,
+}
+
 /// A program of `tests/typed/speed`, built in all ways.
 pub struct Program {
     pub name: &'static str,
-    ways: Vec<(&'static str, Vec<OsString>)>,
+    ways: Vec<Way>,
     /// The library's version; empty without one.
     pub version: String,
 }
@@ -55,27 +64,72 @@ pub struct Work {
 }
 
 impl Program {
-    fn build(name: &'static str) -> Result<Self> {
+    /// Builds a program; what only this run needs goes to `scratch`.
+    fn build(name: &'static str, scratch: &Path) -> Result<Self> {
         let mut script = Command::new(cache::tree()?.join("scripts/speed.sh"));
         let folder = process::run_ok(script.arg(name), BUILD)?;
         let folder = Path::new(folder.trim());
-        let file = typed::compiled_wasm(name, &folder.join(format!("{name}.wasm")))?;
-        let words = |words: &[&Path]| words.iter().map(|word| word.into()).collect();
-        let kyozon: PathBuf = product::file("kyozon")?;
-        let typed = words(&[&kyozon, "typed".as_ref(), "run".as_ref(), &file, "--".as_ref()]);
+        let wasm = folder.join(format!("{name}.wasm"));
+        let way = |name, words: &[&Path]| {
+            let words = words.iter().map(|word| word.into()).collect();
+            Way { name, words, tells_time: true }
+        };
+        let (kyozon, file) = (product::file("kyozon")?, typed::compiled_wasm(name, &wasm)?);
+        let words = [&kyozon, Path::new("typed"), Path::new("run"), &file, Path::new("--")];
+        let mut ways = vec![way(NATIVE, &[&folder.join(name)]), way("typed", &words)];
+        if let Some(wasmtime) = wasmtime()? {
+            let code = scratch.join(name).with_extension("cwasm");
+            let mut compile = Command::new(&wasmtime);
+            compile.arg("compile").arg(&wasm).arg("-o").arg(&code);
+            process::run_ok(&mut compile, LIMIT)?;
+            let words = [&wasmtime, Path::new("run"), Path::new("--allow-precompiled"), &code];
+            ways.push(Way { tells_time: false, ..way("wasmtime", &words) });
+        }
+        let wasm2c = folder.join(format!("{name}-wasm2c"));
+        if wasm2c.exists() {
+            ways.push(way("wasm2c", &[&wasm2c]));
+        }
         let version = folder.join("version");
         let version =
             fs::read_to_string(&version).with_context(|| version.display().to_string())?;
-        let ways = vec![(NATIVE, words(&[&folder.join(name)])), ("typed", typed)];
         Ok(Self { name, ways, version: version.trim().to_owned() })
     }
 }
 
+/// The program wasmtime, if `make wasmtime` has built it.
+pub fn wasmtime() -> Result<Option<PathBuf>> {
+    let program = cache::root()?.join("tools/bin/wasmtime");
+    Ok(program.exists().then_some(program))
+}
+
+impl Way {
+    /// What the work prints, and the milliseconds of CPU time of the whole process.
+    fn run(&self, arguments: &[&str]) -> Result<(String, f64)> {
+        let mut command = Command::new(&self.words[0]);
+        let before = process::children_time()?;
+        let output = process::run_ok(command.args(&self.words[1..]).args(arguments), LIMIT)
+            .with_context(|| format!("{}, {arguments:?}", self.name))?;
+        Ok((output, (process::children_time()? - before).as_secs_f64() * 1000.0))
+    }
+
+    /// The milliseconds of CPU time that the work took, and the line with its sum.
+    fn work(&self, name: &str) -> Result<(f64, String)> {
+        let (output, all) = self.run(&[name])?;
+        let (told, sum) = parse(&output).with_context(|| format!("{}: {output:?}", self.name))?;
+        let time = match told {
+            Some(time) => time,
+            None => all - self.run(&[name, "start"])?.1,
+        };
+        ensure!(told.is_some() == self.tells_time, "{}: a clock, or none", self.name);
+        Ok((time, sum))
+    }
+}
+
 /// All programs, and all work.
-pub fn all() -> Result<(Vec<Program>, Vec<Work>)> {
+pub fn all(scratch: &Path) -> Result<(Vec<Program>, Vec<Work>)> {
     let mut programs = Vec::new();
     for name in LIBRARIES.into_iter().chain(["kernels"]) {
-        programs.push(Program::build(name)?);
+        programs.push(Program::build(name, scratch)?);
     }
     let work = |name, kind, program: usize| {
         let times = vec![Vec::new(); programs[program].ways.len()];
@@ -94,13 +148,9 @@ impl Work {
         let mut sums = Vec::new();
         for n in 0..ways.len() {
             let way = (n + round) % ways.len();
-            let (name, words) = &ways[way];
-            let mut command = Command::new(&words[0]);
-            let output = process::run_ok(command.args(&words[1..]).arg(self.name), LIMIT)
-                .and_then(|output| parse(&output).with_context(|| format!("{output:?}")))
-                .with_context(|| format!("{}, {name}", self.name))?;
-            self.times[way].push(output.0);
-            sums.push((name, output.1));
+            let (time, sum) = ways[way].work(self.name)?;
+            self.times[way].push(time);
+            sums.push((ways[way].name, sum));
         }
         let equal = sums.windows(2).all(|pair| pair[0].1 == pair[1].1);
         ensure!(equal, "{}: the results differ: {sums:?}", self.name);
@@ -111,11 +161,11 @@ impl Work {
     pub fn rows(&self, programs: &[Program]) -> Result<Vec<Row>> {
         let mut rows = Vec::new();
         let ways = || programs[self.program].ways.iter().zip(&self.times);
-        for ((name, _), times) in ways() {
-            rows.push(Row::from_samples(name, "ms", times)?.counting("rounds"));
+        for (way, times) in ways() {
+            rows.push(Row::from_samples(way.name, "ms", times)?.counting("rounds"));
         }
-        for ((name, _), times) in ways().skip(1) {
-            rows.push(Row::ratio(&ratio_name(name), times, &self.times[0])?);
+        for (way, times) in ways().skip(1) {
+            rows.push(Row::ratio(&ratio_name(way.name), times, &self.times[0])?);
         }
         Ok(rows.into_iter().map(|row| row.group(self.name)).collect())
     }
@@ -123,7 +173,7 @@ impl Work {
     /// The ratios of a way to the native one, if it was measured.
     fn ratios(&self, programs: &[Program], way: &str) -> Option<Vec<f64>> {
         let ways = &programs[self.program].ways;
-        let way = ways.iter().position(|(name, _)| *name == way)?;
+        let way = ways.iter().position(|other| other.name == way)?;
         Some(self.times[way].iter().zip(&self.times[0]).map(|(over, under)| over / under).collect())
     }
 }
@@ -141,7 +191,7 @@ pub fn means(programs: &[Program], all: &[Work]) -> Result<Vec<Row>> {
     ];
     let mut rows = Vec::new();
     for (kind, group) in kinds {
-        for (way, _) in programs[0].ways.iter().skip(1) {
+        for way in programs[0].ways.iter().skip(1).map(|way| way.name) {
             let of_kind = all.iter().filter(|work| kind.is_none_or(|kind| work.kind == kind));
             let ratios: Option<Vec<_>> = of_kind.map(|work| work.ratios(programs, way)).collect();
             let ratios = ratios.with_context(|| format!("{way} was not measured everywhere"))?;
@@ -162,12 +212,16 @@ fn by_rounds(ratios: &[Vec<f64>]) -> Vec<f64> {
     (0..rounds).map(mean).collect()
 }
 
-/// The milliseconds and the line with the sum.
-fn parse(output: &str) -> Result<(f64, String)> {
+/// The milliseconds, if the program knows them, and the line with the sum.
+fn parse(output: &str) -> Result<(Option<f64>, String)> {
     let (time, sum) = output.split_once('\n').context("two lines are missing")?;
-    let ns: f64 = time.strip_suffix(" ns").context("no time")?.parse()?;
     ensure!(sum.starts_with("sum "), "no sum");
-    Ok((ns / 1e6, sum.trim().to_owned()))
+    let sum = sum.trim().to_owned();
+    if time == "no clock" {
+        return Ok((None, sum));
+    }
+    let ns: f64 = time.strip_suffix(" ns").context("no time")?.parse()?;
+    Ok((Some(ns / 1e6), sum))
 }
 
 #[cfg(test)]
@@ -176,10 +230,22 @@ mod tests {
 
     #[test]
     fn output_has_a_time_and_a_sum() {
-        assert_eq!(parse("1500000 ns\nsum 2.5\n").unwrap(), (1.5, "sum 2.5".into()));
-        for bad in ["", "1 ns\n", "x ns\nsum 1\n", "1\nsum 1\n"] {
+        assert_eq!(parse("1500000 ns\nsum 2.5\n").unwrap(), (Some(1.5), "sum 2.5".into()));
+        assert_eq!(parse("no clock\nsum 2.5\n").unwrap(), (None, "sum 2.5".into()));
+        for bad in ["", "1 ns\n", "x ns\nsum 1\n", "1\nsum 1\n", "no clock\n1\n"] {
             assert!(parse(bad).is_err(), "{bad:?}");
         }
+    }
+
+    #[test]
+    fn a_way_without_a_clock_is_measured_from_outside() {
+        let script = r#"[ "$2" ] || for n in $(seq 30000); do :; done; printf 'no clock\nsum 1\n'"#;
+        let words = ["sh", "-c", script, "sh"].map(OsString::from).to_vec();
+        let mut way = Way { name: "sh", words, tells_time: false };
+        let (time, sum) = way.work("x").unwrap();
+        assert!(time > 0.0 && sum == "sum 1", "{time} {sum}");
+        way.tells_time = true;
+        assert!(way.work("x").is_err());
     }
 
     #[test]
