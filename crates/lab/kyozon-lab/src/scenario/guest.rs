@@ -126,7 +126,11 @@ impl Case {
             let output = guest.run_with(&step.run, limit, &step.monitor)?;
             step.expect.check(&step.run, &output)?;
         }
-        guest.shutdown()
+        // The console shows errors only, not what Linux warns of.
+        let warnings = guest.run("dmesg | grep -F WARNING: || true")?.expect_success()?;
+        let mut ended = guest.shutdown()?;
+        ended.console.push_str(&warnings);
+        Ok(ended)
     }
 
     /// All steps in one run of a guest whose whole input is fixed before it starts.
