@@ -2,13 +2,16 @@
 /*
  * Views: memory of Linux that a program reads where it lies. The checker demands
  * that it stays until the program ends. So its pages are pinned, and count as
- * locked memory of the process.
+ * locked memory of the user, also when the process has another address space.
  */
+#include <linux/capability.h>
+#include <linux/cred.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
 #include <linux/mm.h>
 #include <linux/pagemap.h>
-#include <linux/sched/mm.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/user.h>
 #include <linux/shmem_fs.h>
 #include <linux/slab.h>
 
@@ -19,11 +22,23 @@
 
 struct typed_pins {
 	struct typed_pins *next;
-	struct mm_struct *mm;
+	struct user_struct *user;
 	unsigned long count;
 	struct page *pages[PINS];
 };
 static_assert(sizeof(struct typed_pins) == PAGE_SIZE);
+
+/* Counts a piece's pages as locked memory of a user, within the limit. */
+static bool count_pins(struct user_struct *user)
+{
+	unsigned long limit = rlimit(RLIMIT_MEMLOCK) >> PAGE_SHIFT;
+	unsigned long locked = atomic_long_add_return(PINS, &user->locked_vm);
+
+	if (locked <= limit || capable(CAP_IPC_LOCK))
+		return true;
+	atomic_long_sub(PINS, &user->locked_vm);
+	return false;
+}
 
 /* Room for one more pin. */
 static struct typed_pins *pins_with_room(struct typed_context *context)
@@ -35,12 +50,11 @@ static struct typed_pins *pins_with_room(struct typed_context *context)
 	pins = kzalloc(sizeof(*pins), GFP_KERNEL_ACCOUNT);
 	if (!pins)
 		return NULL;
-	if (account_locked_vm(current->mm, PINS, true)) {
+	if (!count_pins(current_user())) {
 		kfree(pins);
 		return NULL;
 	}
-	mmgrab(current->mm);
-	pins->mm = current->mm;
+	pins->user = get_uid(current_user());
 	pins->next = context->pins;
 	context->pins = pins;
 	return pins;
@@ -54,8 +68,8 @@ void typed_pins_give(struct typed_context *context)
 		context->pins = pins->next;
 		while (pins->count)
 			put_page(pins->pages[--pins->count]);
-		account_locked_vm(pins->mm, PINS, false);
-		mmdrop(pins->mm);
+		atomic_long_sub(PINS, &pins->user->locked_vm);
+		free_uid(pins->user);
 		kfree(pins);
 	}
 }
