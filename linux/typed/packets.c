@@ -19,13 +19,16 @@
 
 /*
  * Asks security modules, as a receive of nothing does that leaves the packet
- * where it is. Fails for a socket with options that put more into a packet.
+ * where it is. Fails for a socket with options that put more into a packet. An
+ * error, which a receive would take, is left for the process.
  */
 static bool can_receive(struct socket *socket)
 {
 	struct msghdr message = {};
 	int flags = MSG_PEEK | MSG_DONTWAIT;
 
+	if (READ_ONCE(socket->sk->sk_err))
+		return false;
 	iov_iter_kvec(&message.msg_iter, READ, NULL, 0, 0);
 	return sock_recvmsg(socket, &message, flags) >= 0;
 }

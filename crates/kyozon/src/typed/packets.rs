@@ -4,6 +4,7 @@ use anyhow::{anyhow, Context, Result};
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::netdevice::name_to_index;
+use rustix::net::sockopt::socket_error;
 use rustix::net::{bind, socket_with, AddressFamily, SocketAddrAny, SocketFlags, SocketType};
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -58,13 +59,21 @@ fn address(interface: u32) -> SocketAddrAny {
 }
 
 /// Waits until there is a packet.
+///
+/// # Errors
+///
+/// The interface is down or gone.
 pub(super) fn wait(socket: &impl AsFd) -> Result<()> {
+    let mut sockets = [PollFd::new(socket, PollFlags::IN)];
     loop {
-        let mut sockets = [PollFd::new(socket, PollFlags::IN)];
         match poll(&mut sockets, None) {
-            Ok(_) => return Ok(()),
+            Ok(_) => break,
             Err(Errno::INTR) => {}
             Err(error) => return Err(error).context("--packets: waiting for a packet"),
         }
+    }
+    match socket_error(socket) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) | Err(error) => Err(error).context("--packets: the interface"),
     }
 }
