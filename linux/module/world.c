@@ -27,7 +27,7 @@
 #define EVENTS_VA	(KYOZON_LAYER_BASE + 0x08400000ull)
 #define POKE_VA		(KYOZON_LAYER_BASE + 0x09000000ull) /* alone in its 2 MiB */
 
-#define TASK_SPACE	(KYOZON_MEMORY_BASE - KYOZON_TASKS_BASE)
+#define TASK_SPACE	(KYOZON_FREE_BASE - KYOZON_TASKS_BASE)
 
 /* Linux does not use this PCID: it counts from 1; bit 11 marks user halves. */
 #define OUR_PCID	0x7f0
@@ -244,13 +244,16 @@ static int map_poke(struct kyozon_layer_entry *e)
 
 static int map_tables(struct kyozon_layer_entry *e)
 {
-	int error;
+	u64 table = __pa(top);
+	u64 va = TABLES_VA;
+	int level, error = 0;
 
-	e->tables = TABLES_VA;
-	error = kyozon_map(top, TABLES_VA, __pa(top), ENTRY_RODATA);
-	if (!error && kyozon.levels == 5)
-		error = kyozon_map(top, TABLES_VA + PAGE_SIZE, top[0] & ENTRY_ADDRESS,
-			    ENTRY_RODATA);
+	e->tables = va;
+	for (level = kyozon.levels; level >= 3 && !error; level--) {
+		error = kyozon_map(top, va, table, ENTRY_RODATA);
+		table = *(u64 *)__va(table) & ENTRY_ADDRESS;
+		va += PAGE_SIZE;
+	}
 	return error;
 }
 

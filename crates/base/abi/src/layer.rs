@@ -17,7 +17,10 @@ mod image;
 mod service;
 mod trip;
 
-pub use cokernel::{BootBlock, Frame, Handlers, TickEvent, USER_CODE_SELECTOR, USER_DATA_SELECTOR};
+pub use cokernel::{
+    BootBlock, Frame, Handlers, TickEvent, KERNEL_CODE_SELECTOR, USER_CODE_SELECTOR,
+    USER_DATA_SELECTOR, WORK_TICK,
+};
 pub use entry::LayerEntry;
 pub use image::{
     ImageHeader, IMAGE_COKERNEL, IMAGE_HYPERVISOR, IMAGE_LAYER, IMAGE_MAGIC, IMAGE_TASK,
@@ -36,7 +39,7 @@ pub use trip::{
 use crate::assert_size;
 
 /// Version of this interface.
-pub const LAYER_VERSION: u32 = 3;
+pub const LAYER_VERSION: u32 = 4;
 
 /// Virtual address at which the layer is linked: below 2 GiB, where Linux keeps no global translations.
 pub const LAYER_BASE: u64 = 0x1000_0000;
@@ -44,9 +47,11 @@ pub const LAYER_BASE: u64 = 0x1000_0000;
 pub const COKERNEL_BASE: u64 = 0x2000_0000;
 /// Virtual address of the task images. They are mapped read-only, one after the other, each from a page boundary on.
 pub const TASKS_BASE: u64 = 0x3000_0000;
+/// From this virtual address up to [`MEMORY_BASE`], the layer maps nothing: a cokernel may map its own there.
+pub const FREE_BASE: u64 = 0x4000_0000;
 /// Virtual address of the cokernel's own memory. It is contiguous there, even if the reserve consists of several
 /// physical pieces.
-pub const MEMORY_BASE: u64 = 0x4000_0000;
+pub const MEMORY_BASE: u64 = 0x10_0000_0000;
 /// Linux's physical address `p` can be read at `WINDOW_BASE + p` if `p` lies in System RAM.
 ///
 /// The window's level-4 entries forbid access from user mode, the tables below them allow it: a cokernel that wants a

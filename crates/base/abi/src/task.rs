@@ -246,8 +246,8 @@ pub const NO_HANDLE: u64 = u64::MAX;
 /// Waits for the next tick. Sets `rsi`, `rdx`, `r8` and `r9` to the fields of its [`crate::layer::TickEvent`], where
 /// `missed` counts all ticks since this thread's last one. Needs [`RIGHT_TICK`].
 pub const WAIT_TICK: u64 = 26;
-/// `rdi`: address of a [`crate::layer::Report`], a line of at most [`crate::layer::REPORT_BYTES`]. Needs
-/// [`RIGHT_LINUX`].
+/// `rdi`: address of a [`crate::layer::Report`], a line of at most [`crate::layer::REPORT_BYTES`]. Of a typed task:
+/// address and bytes of a note's text. Needs [`RIGHT_LINUX`].
 pub const REPORT: u64 = 27;
 /// `rdi`: index of the status, `rsi`: address of its [`crate::events::StatusWords`]: a check's
 /// [`crate::events::CheckStatus`], or with [`crate::events::MONITOR_INDEX`] a [`crate::events::MonitorStatus`]. Needs
@@ -263,6 +263,27 @@ pub const WINDOW: u64 = 30;
 /// another code than 0: with its data as in its image, an empty heap, and the content of its kept memory
 /// ([`StartInfo::kept`]). Needs [`RIGHT_TICK`].
 pub const SUPERVISE: u64 = 31;
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Typed tasks: the microkernel checks a program of typed code, and runs it in its own address space, in kernel mode.
+//
+// A call is an import of the program, by its number, or of a compiled program by its name in module `task`. Arguments
+// are those above, in the registers of the System V ABI; the result is in `rax`. An address of the program's is an
+// offset in its first memory; a program without manifest has 64 KiB from the region's start on. There are
+// [`NO_OPERATION`] (`nothing`), [`WAIT_TICK`] (`wait_tick`, which gives no event), [`EXIT`] (`exit`), [`REPORT`]
+// (`report`, with other arguments), and these.
+
+/// Start of the region of a typed task.
+pub const TASK_REGION: u64 = 0x4000_0000;
+/// Bytes that are reserved for it.
+pub const TASK_REGION_RESERVED: u64 = 0xa_0000_0000;
+/// As `read`: `rdi`: physical address in Linux's memory, `rsi`: address, `rdx`: bytes to copy there, at most 4096; all
+/// three are multiples of 8. Needs [`RIGHT_LINUX`].
+pub const READ_LINUX: u64 = 32;
+/// As `clock`: the time-stamp counter.
+pub const CLOCK: u64 = 33;
+/// As `parameter`: the operator's parameter.
+pub const PARAMETER: u64 = 34;
 
 /// Code of [`EXIT`]: the task panicked.
 pub const EXIT_PANICKED: u64 = 1;

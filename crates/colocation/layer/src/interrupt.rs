@@ -3,7 +3,7 @@
 /// The code that was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
-    /// In user mode.
+    /// In user mode, or in typed code.
     User,
     /// In the cokernel's own code.
     Cokernel,

@@ -1,9 +1,13 @@
 //! Frames of user mode: the fields that a cokernel may set, and those that the layer sets.
 
-use kyozon_abi::layer::{Frame, USER_CODE_SELECTOR, USER_DATA_SELECTOR};
+use kyozon_abi::layer::{
+    Frame, Range, KERNEL_CODE_SELECTOR, USER_CODE_SELECTOR, USER_DATA_SELECTOR,
+};
 
 /// Carry, parity, adjust, zero, sign, trap, direction, overflow, alignment, identification.
 const USER_FLAGS: u64 = 0x0024_0dd5;
+/// Carry, parity, adjust, zero, sign, overflow.
+const ARITHMETIC_FLAGS: u64 = 0x8d5;
 /// The bit of RFLAGS that is always set.
 const FLAGS_ONE: u64 = 2;
 /// End of the lower half with four levels of page tables.
@@ -23,6 +27,19 @@ pub fn sanitize(frame: &mut Frame, paging_levels: u32) {
     frame.cs = USER_CODE_SELECTOR;
     frame.ss = USER_DATA_SELECTOR;
     frame.rflags = frame.rflags & USER_FLAGS | FLAGS_ONE;
+}
+
+/// Makes a frame of typed code one that `iretq` takes there with interrupts off. `stack` is the stack selector that the
+/// CPU holds: Linux's, or null after user mode.
+pub fn sanitize_typed(frame: &mut Frame, stack: u64) {
+    frame.cs = KERNEL_CODE_SELECTOR;
+    frame.ss = stack;
+    frame.rflags = frame.rflags & ARITHMETIC_FLAGS | FLAGS_ONE;
+}
+
+/// Whether `frame` is one of kernel mode in `typed`, the addresses of typed code.
+pub fn is_typed(frame: &Frame, typed: &Range) -> bool {
+    frame.cs == KERNEL_CODE_SELECTOR && frame.rip.wrapping_sub(typed.base) < typed.bytes
 }
 
 /// Whether the CPU was in user mode at `frame`.
@@ -54,6 +71,27 @@ mod tests {
         );
         assert_eq!(frame.rax, 5);
         assert!(is_user(&frame));
+    }
+
+    #[test]
+    fn typed_code_keeps_kernel_mode_and_gets_no_rights() {
+        let typed = Range { base: 0x1000, bytes: 0x1000 };
+        let frame = |rip, cs| Frame { rip, cs, rflags: u64::MAX, ss: 0x2b, ..Frame::default() };
+        for (rip, cs, is) in [
+            (0x1000, 0x10, true),
+            (0x1fff, 0x10, true),
+            (0xfff, 0x10, false),
+            (0x2000, 0x10, false),
+            (0x1000, 0x33, false),
+            (0x1000, 0, false),
+        ] {
+            assert_eq!(is_typed(&frame(rip, cs), &typed), is, "{rip:#x} {cs:#x}");
+        }
+        assert!(!is_typed(&frame(0, 0x10), &Range::default()), "no code is typed");
+        let mut frame = frame(0x1000, 0x10);
+        sanitize_typed(&mut frame, 0x18);
+        assert_eq!((frame.rip, frame.cs, frame.ss, frame.rflags), (0x1000, 0x10, 0x18, 0x8d7));
+        assert!(!is_user(&frame));
     }
 
     #[test]

@@ -117,6 +117,7 @@ pub fn run(boot: &BootBlock) {
         tick: on_tick as *const () as u64,
         user: user::on_user as *const () as u64,
         user_stack: user::stack_top(),
+        typed: Range::default(),
     };
     let answer = handlers(&wanted);
     print(format_args!(
@@ -311,6 +312,7 @@ fn hostile(boot: &BootBlock) {
         handlers(&Handlers { tick: LAYER_BASE, ..Handlers::default() }),
         handlers(&Handlers { user: text, user_stack: 16, ..Handlers::default() }),
         handlers(&Handlers { user: text, user_stack: WINDOW_BASE, ..Handlers::default() }),
+        handlers(&Handlers { typed: Range { base: 0, bytes: 4096 }, ..Handlers::default() }),
     ] {
         calls += 1;
         accepted += u32::from(answer != SERVICE_BAD_ADDRESS);

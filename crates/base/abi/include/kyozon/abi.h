@@ -13,7 +13,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_LAYER_VERSION 3
+#define KYOZON_LAYER_VERSION 4
 
 /*
  Virtual address at which the layer is linked: below 2 GiB, where Linux keeps no global translations.
@@ -31,10 +31,15 @@
 #define KYOZON_TASKS_BASE 805306368
 
 /*
+ From this virtual address up to [`MEMORY_BASE`], the layer maps nothing: a cokernel may map its own there.
+ */
+#define KYOZON_FREE_BASE 1073741824
+
+/*
  Virtual address of the cokernel's own memory. It is contiguous there, even if the reserve consists of several
  physical pieces.
  */
-#define KYOZON_MEMORY_BASE 1073741824
+#define KYOZON_MEMORY_BASE 68719476736
 
 /*
  Linux's physical address `p` can be read at `WINDOW_BASE + p` if `p` lies in System RAM.
@@ -203,6 +208,16 @@
  [`UserState::switched`]: the trip ended in an interrupt gate, which may have changed SS.
  */
 #define KYOZON_USER_GATE 2
+
+/*
+ [`BootBlock::work`]: a tick waits.
+ */
+#define KYOZON_WORK_TICK 1
+
+/*
+ Code selector of kernel mode.
+ */
+#define KYOZON_KERNEL_CODE_SELECTOR 16
 
 /*
  Code selector of user mode.
@@ -1771,11 +1786,12 @@ struct kyozon_boot_block {
          */
         uint64_t page_table;
         /*
-         Virtual address of a read-only view of the level-4 table. With 4 levels it is the table at `page_table`. With 5
-         levels the view shows the table at `page_table` and, in the next page, the level-4 table of its entry 0.
+         Virtual address of a read-only view of the tables, from the one at `page_table` down to level 3, a page each.
+         Each is the one that entry 0 of the table before it names.
 
          An address space that the cokernel makes starts as a copy of these tables. The cokernel uses level-4 entries
-         that are zero here, and never sets the global bit.
+         that are zero here, and in the level-3 table those from [`FREE_BASE`](super::FREE_BASE) to
+         [`MEMORY_BASE`](super::MEMORY_BASE). It never sets the global bit.
          */
         uint64_t tables;
         /*
@@ -1807,6 +1823,10 @@ struct kyozon_boot_block {
          The operator's data, read-only: virtual address and bytes. The layer does not check its contents.
          */
         struct kyozon_range data;
+        /*
+         Virtual address of a word that has [`WORK_TICK`] set while a tick waits for the cokernel.
+         */
+        uint64_t work;
 };
 
 /*
@@ -1830,6 +1850,12 @@ struct kyozon_handlers {
          Top of the stack that the CPU switches to when user mode is interrupted.
          */
         uint64_t user_stack;
+        /*
+         Virtual address and bytes of code that runs in kernel mode and is interrupted, cut off and resumed as user mode
+         is; 0 bytes for none. Its frames have [`KERNEL_CODE_SELECTOR`]. It changes no register of the system, no segment
+         and no vector register, and has 1 KiB of stack below its stack pointer.
+         */
+        struct kyozon_range typed;
 };
 
 /*

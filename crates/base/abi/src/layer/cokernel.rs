@@ -42,11 +42,12 @@ pub struct BootBlock {
     pub enter_user: u64,
     /// CR3 when `start` is called.
     pub page_table: u64,
-    /// Virtual address of a read-only view of the level-4 table. With 4 levels it is the table at `page_table`. With 5
-    /// levels the view shows the table at `page_table` and, in the next page, the level-4 table of its entry 0.
+    /// Virtual address of a read-only view of the tables, from the one at `page_table` down to level 3, a page each.
+    /// Each is the one that entry 0 of the table before it names.
     ///
     /// An address space that the cokernel makes starts as a copy of these tables. The cokernel uses level-4 entries
-    /// that are zero here, and never sets the global bit.
+    /// that are zero here, and in the level-3 table those from [`FREE_BASE`](super::FREE_BASE) to
+    /// [`MEMORY_BASE`](super::MEMORY_BASE). It never sets the global bit.
     pub tables: u64,
     /// Levels of the page tables: 4 or 5.
     pub paging_levels: u32,
@@ -63,9 +64,16 @@ pub struct BootBlock {
     pub parameter: u64,
     /// The operator's data, read-only: virtual address and bytes. The layer does not check its contents.
     pub data: Range,
+    /// Virtual address of a word that has [`WORK_TICK`] set while a tick waits for the cokernel.
+    pub work: u64,
 }
-assert_size!(BootBlock, 168);
+assert_size!(BootBlock, 176);
 
+/// [`BootBlock::work`]: a tick waits.
+pub const WORK_TICK: u32 = 1;
+
+/// Code selector of kernel mode.
+pub const KERNEL_CODE_SELECTOR: u64 = 0x10;
 /// Code selector of user mode.
 pub const USER_CODE_SELECTOR: u64 = 0x33;
 /// Stack and data selector of user mode.
@@ -86,8 +94,12 @@ pub struct Handlers {
     pub user: u64,
     /// Top of the stack that the CPU switches to when user mode is interrupted.
     pub user_stack: u64,
+    /// Virtual address and bytes of code that runs in kernel mode and is interrupted, cut off and resumed as user mode
+    /// is; 0 bytes for none. Its frames have [`KERNEL_CODE_SELECTOR`]. It changes no register of the system, no segment
+    /// and no vector register, and has 1 KiB of stack below its stack pointer.
+    pub typed: Range,
 }
-assert_size!(Handlers, 24);
+assert_size!(Handlers, 40);
 
 /// One tick. Ticks that could not be delivered one by one, because the cokernel or firmware held the CPU, become one
 /// event that counts them.

@@ -7,7 +7,8 @@ const WRITE: u64 = 1 << 1;
 const UNCACHED: u64 = 1 << 3 | 1 << 4;
 const ACCESSED_DIRTY: u64 = 1 << 5 | 1 << 6;
 const NO_EXECUTE: u64 = 1 << 63;
-const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
+/// The bits of an entry that hold an address.
+pub const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 
 /// Read and execute. These rights, and all entries of the tables above, are for the supervisor only.
 pub const TEXT: u64 = PRESENT | ACCESSED_DIRTY;

@@ -141,6 +141,8 @@ pub fn make(
     }
     tables::map(pages, top, TIMER, timer, DEVICE)?;
     tables::map(pages, top, TABLES, top, RODATA)?;
+    let level3 = *pages.entry(top, 0) & tables::ADDRESS;
+    tables::map(pages, top, TABLES + PAGE, level3, RODATA)?;
     Some((top, pieces))
 }
 

@@ -4,11 +4,10 @@ use super::guard::{acknowledge, arm_guard, times};
 use super::pending::keep_tick;
 use super::state::{entry, in_cokernel, trip, us_to_tsc};
 use super::stop::{cut_off, stop};
-use super::user_mode::to_user_stack;
+use super::user_mode::{is_program, to_user_stack};
 use crate::arch::x86_64::entry::LAYER_CUTS;
 use crate::interrupt::{decide, guard_at, Action, At, Extensions};
 use crate::owned::Owned;
-use crate::user;
 use core::sync::atomic::Ordering::Relaxed;
 use kyozon_abi::layer::{Frame, FAULT_LAYER, FAULT_RUNAWAY, TRIP_CUT_OFF, TRIP_MACHINE_CHECK};
 
@@ -26,7 +25,7 @@ fn max_cuts() -> u32 {
 }
 
 fn place(frame: &Frame) -> At {
-    if user::is_user(frame) {
+    if is_program(frame) {
         At::User
     } else if in_cokernel(frame.rip) {
         At::Cokernel

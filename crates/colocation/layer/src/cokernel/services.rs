@@ -88,6 +88,8 @@ pub(crate) extern "C" fn handlers(from: *const Handlers) -> i64 {
     let is_code = |address: u64| address == 0 || in_cokernel(address);
     if !is_code(h.tick)
         || !is_code(h.user)
+        || h.typed.base.checked_add(h.typed.bytes).is_none()
+        || h.user == 0 && h.typed.bytes != 0
         || (h.user != 0 && !(h.user_stack % 16 == 0 && space().can_write::<Frame>(frame)))
     {
         return SERVICE_BAD_ADDRESS;
@@ -98,6 +100,7 @@ pub(crate) extern "C" fn handlers(from: *const Handlers) -> i64 {
         LAYER_TICK.store(or(h.tick, layer_nothing as *const () as u64), Relaxed);
         LAYER_USER.store(or(h.user, stop::layer_unhandled as *const () as u64), Relaxed);
         user_mode::set_stack(if h.user == 0 { 0 } else { h.user_stack });
+        user_mode::set_typed(h.typed);
     }
     0
 }

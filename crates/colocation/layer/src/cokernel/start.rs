@@ -107,6 +107,7 @@ pub(crate) fn init(from: *mut LayerEntry, trip: *mut Trip, services: &Services) 
         task_count: e.task_count,
         parameter: e.parameter,
         data: e.data,
+        work: (&raw const LAYER_WORK) as u64,
     };
     // SAFETY: the first trip, before any service; interrupts do not use these.
     unsafe {

@@ -4,7 +4,6 @@ use super::state::{trip, trip_pointer};
 use super::{reports, user_mode};
 use crate::arch::x86_64::{self as arch, entry::*};
 use crate::line;
-use crate::user;
 use core::sync::atomic::Ordering::Relaxed;
 use kyozon_abi::events::EVENT_FAULT;
 use kyozon_abi::layer::{
@@ -24,7 +23,7 @@ pub(crate) fn cut_off(frame: &Frame, result: u32) {
     trip!(result = result);
     // SAFETY: the cokernel was interrupted outside of the layer, so no other code uses these.
     unsafe {
-        if user::is_user(frame) {
+        if user_mode::is_program(frame) {
             LAYER_RESUME_RSP.store(user_mode::to_user_stack(frame), Relaxed);
             LAYER_RESUME.store(layer_resume_user as *const () as u64, Relaxed);
         } else {
@@ -52,10 +51,14 @@ pub(crate) fn stop(reason: u32, frame: &Frame) -> ! {
     unsafe { layer_abandon() }
 }
 
-/// An exception in kernel mode.
+/// An exception in kernel mode. Returns the address to which the frame was moved if it is one of typed code.
 #[no_mangle]
-extern "C" fn layer_fault(frame: &Frame) -> ! {
-    stop(FAULT_EXCEPTION, frame)
+extern "C" fn layer_fault(frame: &Frame) -> u64 {
+    if user_mode::is_program(frame) {
+        user_mode::to_user_stack(frame)
+    } else {
+        stop(FAULT_EXCEPTION, frame)
+    }
 }
 
 /// User mode was interrupted, and the cokernel has no handler for that.

@@ -1,18 +1,41 @@
 //! Entry into the cokernel's user mode, and the state of Linux that is switched for it.
 
 use super::state::{entry, space, trip_pointer};
-use crate::arch::x86_64::{entry::LAYER_USER_SWITCHED, user_state};
+use crate::arch::x86_64::{self as arch, entry::LAYER_USER_SWITCHED, user_state};
 use crate::owned::Owned;
 use crate::user;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use kyozon_abi::layer::{Frame, SERVICE_BAD_ADDRESS};
+use kyozon_abi::layer::{Frame, Range, SERVICE_BAD_ADDRESS};
 
 /// Top of the stack on which the cokernel handles interrupted user mode; 0 if it has no such handler.
 static USER_STACK: AtomicU64 = AtomicU64::new(0);
 /// Owner: the code that switches the user state, which is a service on its way to user mode, or the code that leaves
 /// the trip. `None` in a mode that has nothing to switch.
 static SAVED: Owned<Option<user_state::Saved>> = Owned::new(None);
+
+/// Addresses of typed code. Owner: all code of the layer; written by a service, when none of it has run.
+static TYPED: Owned<Range> = Owned::new(Range { base: 0, bytes: 0 });
+
+/// Sets the addresses of typed code.
+///
+/// # Safety
+///
+/// No frame of typed code exists yet, and none will at other addresses.
+pub(crate) unsafe fn set_typed(typed: Range) {
+    // SAFETY: a service; an interrupt that reads half of it finds no frame of typed code in any case.
+    unsafe { *TYPED.get() = typed };
+}
+
+fn is_typed(frame: &Frame) -> bool {
+    // SAFETY: not written any more when a frame of typed code exists.
+    user::is_typed(frame, unsafe { TYPED.get() })
+}
+
+/// Whether the CPU was in user mode or in typed code at `frame`.
+pub(crate) fn is_program(frame: &Frame) -> bool {
+    user::is_user(frame) || is_typed(frame)
+}
 
 /// Sets the place for the user state, [`Services::user_state`](super::services::Services::user_state).
 ///
@@ -49,9 +72,13 @@ extern "C" fn layer_check_user(frame: *const Frame) -> i64 {
     to as i64
 }
 
-/// The last call before user mode.
+/// The last call before user mode, or before typed code, which can change nothing that is switched for user mode.
 #[no_mangle]
 extern "C" fn layer_prepare_user(frame: &mut Frame) {
+    if is_typed(frame) {
+        user::sanitize_typed(frame, arch::stack_selector());
+        return;
+    }
     user::sanitize(frame, entry().paging_levels);
     // SAFETY: an atomic of the entry code; the state is Linux's as long as it is 0, and we are on the way to user mode.
     unsafe {

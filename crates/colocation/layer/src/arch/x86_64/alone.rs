@@ -138,7 +138,7 @@ global_asm!(
     push_first!(),
     push_rest!(),
     "mov rdi, rsp",
-    "call layer_fault",
+    "call layer_unhandled",
     "ud2",
     stack = const STACK_BYTES,
     nmi_stack = const NMI_STACK_BYTES,

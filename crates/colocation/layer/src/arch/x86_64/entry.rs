@@ -10,7 +10,7 @@ use super::registers::{open_nmis_at, pop_frame, pop_kept, push_first, push_kept,
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 use kyozon_abi::image_header;
-use kyozon_abi::layer::{Frame, Trip, IMAGE_LAYER};
+use kyozon_abi::layer::{Frame, Trip, IMAGE_LAYER, KERNEL_CODE_SELECTOR};
 
 /// Bytes of the stack that the cokernel's `start` gets.
 pub const START_STACK_BYTES: usize = 16 * 1024;
@@ -61,8 +61,8 @@ extern "C" {
     pub fn layer_abandon() -> !;
 }
 
-/// [`LAYER_WORK`]: a tick waits for the cokernel.
-pub const WORK_TICK: u32 = 1;
+pub use kyozon_abi::layer::WORK_TICK;
+
 /// [`LAYER_WORK`]: the serial line has bytes to send.
 pub const WORK_SERIAL: u32 = 2;
 
@@ -256,7 +256,9 @@ global_asm!(
     "jnz layer_to_user_handler",
     "mov rdi, rsp",
     "call layer_fault",
-    "ud2",
+    // Typed code faulted: its frame was moved.
+    "mov rsp, rax",
+    "jmp layer_to_user_handler",
 
     // Entered from the trampoline's gate, at the top of the NMI stack, at which every NMI starts. The CPU holds NMIs
     // back until an IRET. That can also be an IRET in system-management mode (Intel SDM 3C 32.8) or the one of a
@@ -357,7 +359,7 @@ global_asm!(
 );
 
 /// Code selector of kernel mode in every mode: Linux's.
-const KERNEL_CODE: u32 = 0x10;
+const KERNEL_CODE: u64 = KERNEL_CODE_SELECTOR;
 /// Size of the module's `nmi_stack` in bytes, or less: the code of an NMI uses no more of it.
 const NMI_STACK_BYTES: u32 = 4096;
 /// Bytes left free for the register that a second NMI pushes; the stack stays aligned.

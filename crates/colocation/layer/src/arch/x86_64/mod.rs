@@ -43,6 +43,14 @@ pub fn cr3() -> u64 {
     value
 }
 
+/// The stack selector.
+pub fn stack_selector() -> u64 {
+    let value;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov {:e}, ss", out(reg) value, options(nomem, nostack, preserves_flags)) };
+    value
+}
+
 /// Drops this CPU's translation of the page at `address`.
 pub fn forget_translation(address: u64) {
     // SAFETY: a translation that is dropped is made anew from the page tables.
