@@ -74,6 +74,9 @@ pub enum Typed {
         /// How it is compiled
         #[command(flatten)]
         compiler: Compiler,
+        /// For a task of the microkernel, whose programs have their memory at another address and no vector registers
+        #[arg(long)]
+        microkernel: bool,
     },
     /// Print the source of a file; its text is not checked
     Disasm {
@@ -116,8 +119,8 @@ pub fn run(command: &Typed) -> Result<String> {
                 accepted(file, host, &mut arena)
             })
         }
-        Typed::Compile { program, output, compiler } => {
-            compile::run(program, output.as_deref(), compiler)
+        Typed::Compile { program, output, compiler, microkernel } => {
+            compile::run(program, output.as_deref(), compiler, *microkernel)
         }
         Typed::Ps { json } => ps::run(*json),
         Typed::Run(_) | Typed::Cc { .. } => bail!("another program's output is not collected"),
@@ -312,7 +315,8 @@ again:  movb    $1, (%rax)
         let compile = |program: &Path, output: Option<&Path>| {
             let output = output.map(Path::to_owned);
             let compiler = Compiler { backend: Kind::C, cc: "gcc".into() };
-            let command = Typed::Compile { program: program.to_owned(), output, compiler };
+            let program = program.to_owned();
+            let command = Typed::Compile { program, output, compiler, microkernel: false };
             format!("{:#}", run(&command).unwrap_err())
         };
         fs::write(&program, LOOP).unwrap();

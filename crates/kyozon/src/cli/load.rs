@@ -83,7 +83,8 @@ pub struct LoadOptions {
     /// Image of a user task of the cokernel, instead of the monitor
     #[arg(long, value_name = "FILE")]
     pub task: Vec<PathBuf>,
-    /// Data for the cokernel, unchecked, at most 64M; the monitor is not loaded then
+    /// Data for the first task, unchecked, at most 64M, or a program in typed code, which the microkernel checks and
+    /// runs as its last task; the monitor is not loaded then
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
     /// Image of the colocation layer

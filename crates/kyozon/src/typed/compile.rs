@@ -4,8 +4,9 @@ use std::path::Path;
 
 use anyhow::{bail, Context, Result};
 use clap::{Args, ValueEnum};
+use kyozon_abi::task::TASK_REGION;
 use kyozon_typed_annotate::memory::{verify, Arena};
-use kyozon_typed_compiler::{link, BackEnd, Part};
+use kyozon_typed_compiler::{link, link_at, BackEnd, Linked, Part};
 
 use super::{accepted, accepted_line, read, small_arena, write};
 
@@ -42,14 +43,30 @@ impl Compiler {
 
 /// Compiles a program: the file, which the checker accepts.
 pub(super) fn compile(wasm: &[u8], back_end: BackEnd<'_>) -> Result<Vec<u8>> {
-    let linked = link(&[Part { wasm, from: Vec::new() }])?;
+    finish(link(&[Part { wasm, from: Vec::new() }])?, back_end)
+}
+
+/// As [`compile`], for a task of the microkernel, which leaves vector registers to Linux.
+fn compile_task(wasm: &[u8], back_end: BackEnd<'_>) -> Result<Vec<u8>> {
+    if matches!(back_end, BackEnd::Cranelift) {
+        bail!("Cranelift uses vector registers: for the microkernel, compile with --backend c");
+    }
+    finish(link_at(&[Part { wasm, from: Vec::new() }], TASK_REGION)?.without_vectors(), back_end)
+}
+
+fn finish(linked: Linked<'_>, back_end: BackEnd<'_>) -> Result<Vec<u8>> {
     let mut arena = Arena::default();
     let file = linked.assemble(back_end, &mut arena)?.to_bytes();
     verify(&file, linked.host(), &mut arena)?;
     Ok(file)
 }
 
-pub(super) fn run(program: &Path, output: Option<&Path>, compiler: &Compiler) -> Result<String> {
+pub(super) fn run(
+    program: &Path,
+    output: Option<&Path>,
+    compiler: &Compiler,
+    microkernel: bool,
+) -> Result<String> {
     let wasm = read(program)?;
     let output = match output {
         Some(path) => path.to_owned(),
@@ -58,6 +75,7 @@ pub(super) fn run(program: &Path, output: Option<&Path>, compiler: &Compiler) ->
     if output == program {
         bail!("{} would be replaced by its own code: use --output", program.display());
     }
+    let compile = if microkernel { compile_task } else { compile };
     let file =
         compile(&wasm, compiler.back_end()).with_context(|| program.display().to_string())?;
     write(&output, &file)?;

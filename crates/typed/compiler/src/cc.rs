@@ -75,11 +75,15 @@ const CLANG: [&str; 7] = [
     "-indvars-widen-indvars=false",
 ];
 
-/// The assembly of a C source, by the compiler of this name or path: a gcc, or a clang if the name says so.
-pub(crate) fn run(cc: &str, source: &str) -> Result<String, Error> {
+/// The assembly of a C source, by the compiler of this name or path: a gcc, or a clang if the name says so. Without
+/// `vectors`, the program uses general registers only.
+pub(crate) fn run(cc: &str, source: &str, vectors: bool) -> Result<String, Error> {
     let own: &[&str] = if cc.contains("clang") { &CLANG } else { &GCC };
     let mut command = Command::new(cc);
     command.args(FLAGS).args(own).env("LC_ALL", "C");
+    if !vectors {
+        command.arg("-mgeneral-regs-only");
+    }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| {
         Error::new(match error.kind() {

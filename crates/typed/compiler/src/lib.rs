@@ -50,7 +50,7 @@ use kyozon_typed_checker::program::Host;
 use crate::program::Program;
 use crate::source::{Functions, Source};
 
-/// Where the region lies.
+/// Where the region lies, if the host does not have it elsewhere.
 pub const REGION: u64 = 0x1000_0000;
 /// Bytes that a host reserves for the region: each 32-bit index, scaled by up to 8, plus each 32-bit offset.
 pub const RESERVED: u64 = 40 << 30;
@@ -88,6 +88,7 @@ pub fn compile(wasm: &[u8], back_end: BackEnd<'_>) -> Result<Vec<u8>, Error> {
 /// A linked program, and what it is compiled to.
 pub struct Linked<'a> {
     program: Program<'a>,
+    vectors: bool,
 }
 
 /// Links several modules, which import from each other, to one program.
@@ -96,10 +97,25 @@ pub struct Linked<'a> {
 ///
 /// A module is invalid or has what is not supported, or an import does not fit.
 pub fn link<'a>(parts: &[Part<'a>]) -> Result<Linked<'a>, Error> {
-    Ok(Linked { program: Program::link(parts, REGION)? })
+    link_at(parts, REGION)
+}
+
+/// As [`link`], for hosts whose region lies at another address below 2 GiB.
+///
+/// # Errors
+///
+/// As for [`link`].
+pub fn link_at<'a>(parts: &[Part<'a>], region: u64) -> Result<Linked<'a>, Error> {
+    Ok(Linked { program: Program::link(parts, region)?, vectors: true })
 }
 
 impl Linked<'_> {
+    /// The same program for hosts that leave vector registers to others. It must not have floating-point numbers.
+    #[must_use]
+    pub fn without_vectors(self) -> Self {
+        Linked { vectors: false, ..self }
+    }
+
     /// The program in C.
     ///
     /// # Errors
@@ -116,7 +132,7 @@ impl Linked<'_> {
     /// The strictest host that the program is for: every host that reserves as much accepts it.
     pub fn host(&self) -> Host {
         Host {
-            region: REGION,
+            region: self.program.region,
             reserved: self.program.reserved().max(RESERVED),
             indirect_branches: false,
             tracking: true,
@@ -164,7 +180,11 @@ impl Linked<'_> {
         loop {
             attempts += 1;
             let compiled = self.compile(&opaque)?;
-            let typed = text::rewrite(&cc::run(cc, &compiled.c)?, &compiled, REGION);
+            let typed = text::rewrite(
+                &cc::run(cc, &compiled.c, self.vectors)?,
+                &compiled,
+                self.program.region,
+            );
             let mut refused: Vec<&str> = typed.narrow.iter().map(String::as_str).collect();
             let mut message = "it addresses by registers of 32 bits".to_string();
             if refused.is_empty() {

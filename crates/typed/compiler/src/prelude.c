@@ -153,6 +153,9 @@ INLINE u64 i64_extend_i32_s(u32 a) { return (u64)(s32)a; }
 INLINE u64 i64_extend_i32_u(u32 a) { return a; }
 INLINE u32 i32_wrap_i64(u64 a) { return (u32)a; }
 
+/* Not for hosts without vector registers. */
+#ifdef __SSE4_1__
+
 /* Numbers with a point. Bits of NaN count, so they are taken as they are. */
 INLINE f32 f32_bits(u32 a) { f32 b; __builtin_memcpy(&b, &a, 4); return b; }
 INLINE f64 f64_bits(u64 a) { f64 b; __builtin_memcpy(&b, &a, 8); return b; }
@@ -232,6 +235,8 @@ TRUNCATE(i64, f32, s, u64, s64, a >= -0x1p63f && a < 0x1p63f, 1ull << 63, ~0ull 
 TRUNCATE(i64, f64, s, u64, s64, a >= -0x1p63 && a < 0x1p63, 1ull << 63, ~0ull >> 1)
 TRUNCATE(i64, f32, u, u64, u64, a > -1.0f && a < 0x1p64f, 0, ~0ull)
 TRUNCATE(i64, f64, u, u64, u64, a > -1.0 && a < 0x1p64, 0, ~0ull)
+
+#endif
 
 /*
  * Ranges of memories, segments and tables. Indices stay numbers of 32 bits, as KEEP makes sure: the checker then sees
