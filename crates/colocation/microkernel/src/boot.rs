@@ -4,7 +4,8 @@ use crate::elf::Image;
 use crate::kernel::Kernel;
 use crate::machine::{Frames, WORDS};
 use crate::memory::{Memory, PAGE};
-use crate::space::{self, Space, DATA, RODATA, TABLE_BYTES, TEXT};
+use crate::space::{self, Low, Space, DATA, RODATA, TABLE_BYTES, TEXT};
+use crate::typed::{Accepted, Gates};
 use kyozon_abi::layer::MAX_TASKS;
 use kyozon_abi::task::*;
 
@@ -45,6 +46,10 @@ pub struct Boot<'a, F: Frames> {
     pub tables: space::Kernel<'a>,
     /// The loader's data, for the first task.
     pub data: &'a [u8],
+    /// The program of the last task, if that is a typed one.
+    pub typed: Option<Accepted<'a>>,
+    /// The kernel's code for the calls of that program.
+    pub gates: Gates,
     /// The fields that all tasks' information shares.
     pub info: StartInfo,
     /// Called after every copied page: may give the CPU back for a while.
@@ -52,22 +57,38 @@ pub struct Boot<'a, F: Frames> {
 }
 
 impl<F: Frames> Boot<'_, F> {
-    /// Makes one task per image; they run when the kernel starts.
+    /// Makes one task per image, and one of the typed program; they run when the kernel starts.
     pub fn tasks(&mut self, kernel: &mut Kernel, images: &[&[u8]]) -> Result<(), BootError> {
-        let count = images.len().min(MAX_TASKS);
+        const MEMORY: &str = "not enough memory";
+        let images = &images[..images.len().min(MAX_TASKS)];
+        let typed = self.typed.take();
+        let count = images.len() + usize::from(typed.is_some());
+        if count > MAX_TASKS {
+            return Err(BootError { task: MAX_TASKS, reason: "there are too many tasks" });
+        }
         self.info.version = TASK_VERSION;
         self.info.tasks = count as u32;
         kernel.tick_hz = self.info.tick_hz;
         kernel.tasks[0].supervision.is_monitor = self.info.parameter & MONITOR_EXPECTED != 0;
+        if let Some(accepted) = &typed {
+            let task = images.len();
+            let error = BootError { task, reason: MEMORY };
+            let low = Low::new(self.frames, self.memory, self.tables.level3);
+            self.tables.low = Some(low.ok_or(error)?);
+            self.typed_task(kernel, task, accepted).ok_or(error)?;
+        }
         // The first task is made last: it gets the remaining memory.
         let mut entries = [0; MAX_TASKS];
-        for task in (0..count).rev() {
+        for task in (0..images.len()).rev() {
             entries[task] = self
                 .task(kernel, task, images[task])
                 .map_err(|reason| BootError { task, reason })?;
         }
-        for (task, entry) in entries[..count].iter().enumerate() {
+        for (task, entry) in entries[..images.len()].iter().enumerate() {
             kernel.add_thread(task, 0, *entry, TASK_INFO, privileges(task).1 .0);
+        }
+        if typed.is_some() {
+            kernel.start_typed(images.len(), privileges(images.len()).1 .0);
         }
         for other in 1..count {
             kernel.introduce(0, other);

@@ -7,6 +7,7 @@ use crate::ready::PRIORITIES;
 use crate::space::is_share_page;
 use crate::task::{Endpoint, Handle, Notification, Object, TASK_ENDPOINTS};
 use crate::thread::{State, Thread};
+use crate::typed::RETURNED;
 use kyozon_abi::layer::MAX_TASKS;
 use kyozon_abi::task::*;
 
@@ -63,6 +64,7 @@ impl Kernel {
             REPAIR => self.repair(a, machine),
             WINDOW => self.window(a, machine),
             SUPERVISE => self.supervise(a),
+            RETURNED => return self.typed_returned(machine),
             _ => Err(E_CALL),
         };
         answer.map(Outcome::Answer)

@@ -6,6 +6,7 @@ use crate::kernel::Kernel;
 use crate::machine::{Frames, Machine, WORDS};
 use crate::memory::{Memory, PAGE};
 use crate::space;
+use crate::typed::Gates;
 use kyozon_abi::events::StatusWords;
 use kyozon_abi::layer::*;
 use kyozon_abi::task::*;
@@ -27,6 +28,7 @@ pub struct Fake {
     pub repairs: Vec<RepairRequest>,
     pub answer: i64,
     pub cr2: u64,
+    pub clock: u64,
 }
 
 impl Fake {
@@ -45,6 +47,7 @@ impl Fake {
             repairs: Vec::new(),
             answer: 0,
             cr2: 0,
+            clock: 0,
         }
     }
 }
@@ -86,6 +89,20 @@ impl Machine for Fake {
         self.repairs.push(*request);
         self.answer
     }
+    fn clock(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+    fn copy_linux(&mut self, from: u64, to: u64, at: usize, words: usize) -> bool {
+        if !(0x1000..0x3000).contains(&from) || from + 8 * words as u64 > 0x3000 {
+            return false;
+        }
+        let Some(page) = self.page(to) else { return false };
+        for (n, word) in page[at..at + words].iter_mut().enumerate() {
+            *word = from + 8 * n as u64;
+        }
+        true
+    }
     fn window(&mut self, window: &mut Window) -> i64 {
         window.count = 1;
         window.ram[0] = Range { base: 0x1000, bytes: 0x2000 };
@@ -101,15 +118,37 @@ pub const TOP: [u64; WORDS] = {
     top
 };
 
+/// The layer's level-3 table below: its images, and the cokernel's memory.
+pub const LEVEL3: [u64; WORDS] = {
+    let mut table = [0; WORDS];
+    table[0] = 0xcccc_0003;
+    table[64] = 0xdddd_0003;
+    table
+};
+
+/// The layer's tables.
+pub const TABLES: space::Kernel<'static> =
+    space::Kernel { top: &TOP, level4: None, level3: &LEVEL3, low: None, root_bits: 0x7f0 };
+
+/// The kernel's code for the calls of typed code.
+pub const GATES: Gates = Gates { call: 0x2000_1000, wait: 0x2000_1100, returned: 0x2000_1200 };
+
 /// `count` tasks on a machine of `pages` pages.
 pub fn boot(count: usize, pages: usize, data: &[u8]) -> (Kernel, Fake) {
     let (mut kernel, mut fake) = (Kernel::EMPTY, Fake::new(pages));
     let mut memory = fake.memory;
     let image = image();
-    let tables = space::Kernel { top: &TOP, level4: None, root_bits: 0x7f0 };
     let info = StartInfo { tick_hz: 100, mode: MODE_NONE, ..StartInfo::default() };
-    let mut boot =
-        Boot { frames: &mut fake, memory: &mut memory, tables, data, info, yield_cpu: |_| {} };
+    let mut boot = Boot {
+        frames: &mut fake,
+        memory: &mut memory,
+        tables: TABLES,
+        data,
+        typed: None,
+        gates: GATES,
+        info,
+        yield_cpu: |_| {},
+    };
     boot.tasks(&mut kernel, &vec![&image[..]; count]).expect("tasks");
     (kernel, fake)
 }

@@ -9,6 +9,7 @@ use crate::queue::{Link, Links, Queue, ThreadId, NO_THREAD};
 use crate::ready::Ready;
 use crate::task::*;
 use crate::thread::{State, Thread, THREADS};
+use crate::typed::Typed;
 use kyozon_abi::layer::{Frame, TickEvent, MAX_TASKS};
 use kyozon_abi::task::*;
 
@@ -69,6 +70,8 @@ pub struct Kernel {
     pub look_at: u64,
     /// Ticks per second.
     pub tick_hz: u32,
+    /// The task whose program is typed code, if there is one.
+    pub typed: Option<Typed>,
 }
 
 /// The result of a system call.
@@ -96,6 +99,7 @@ impl Kernel {
         seen_ticks: 0,
         look_at: u64::MAX,
         tick_hz: 0,
+        typed: None,
     };
 
     /// Handles an exit from user mode with registers `frame`. On return, `frame` holds the next thread's registers.
@@ -177,11 +181,12 @@ impl Kernel {
         self.ready.pop(&mut self.threads)
     }
 
-    /// Makes the address space of `thread` the live one.
+    /// Makes the address space of `thread` the live one. A typed task is in each of them.
     #[inline]
     pub fn make_live(&mut self, thread: ThreadId, machine: &mut impl Machine) {
         let task = self.threads[thread].task;
-        if self.live != task {
+        let is_typed = self.typed.is_some_and(|typed| typed.task == task);
+        if self.live != task && !(is_typed && self.live != u8::MAX) {
             self.live = task;
             machine.enter(self.tasks[usize::from(task)].space.root);
         }

@@ -13,6 +13,8 @@
 //! 5. A thread is in at most one queue, which its state names. The running thread is in none.
 //! 6. A thread's `caller` is a thread that waits for its reply.
 //! 7. A page is never both writable and executable for a task.
+//! 8. Kernel mode runs code of a task only if the checker of this image has accepted it (module [`typed`]). It is
+//!    interrupted and resumed as user mode is, and leaves by the gates only.
 //!
 //! Must not know: Linux, or which layer it runs on. It sees `abi::layer` only.
 //!
@@ -35,6 +37,7 @@ pub mod space;
 pub mod supervision;
 pub mod task;
 pub mod thread;
+pub mod typed;
 
 #[cfg(target_os = "none")]
 pub mod arch;

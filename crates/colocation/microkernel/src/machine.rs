@@ -32,6 +32,11 @@ pub trait Machine: Frames {
     fn publish(&mut self, index: u64, status: &StatusWords) -> i64;
     /// Carries out a repair transaction. Returns `REPAIR_*` or `SERVICE_*`.
     fn repair(&mut self, request: &RepairRequest) -> i64;
+    /// The time-stamp counter.
+    fn clock(&mut self) -> u64;
+    /// Copies words from Linux's physical address `from` to the page `to` of the cokernel, from word `at` on. False if
+    /// not all of them are in a readable range and in the page.
+    fn copy_linux(&mut self, from: u64, to: u64, at: usize, words: usize) -> bool;
     /// Fills in the readable ranges of Linux's memory. Returns 0 or `SERVICE_*`.
     fn window(&mut self, window: &mut Window) -> i64;
 }

@@ -89,7 +89,7 @@ impl Kernel {
 }
 
 /// The layer's answer as an answer to a task.
-fn service(answer: i64) -> Result<i64, i64> {
+pub(crate) fn service(answer: i64) -> Result<i64, i64> {
     match answer {
         SERVICE_UNAVAILABLE => Err(E_UNAVAILABLE),
         SERVICE_BAD_ADDRESS => Err(E_ARGUMENT),

@@ -17,6 +17,8 @@ const LARGE: u64 = 1 << 7;
 const NO_EXECUTE: u64 = 1 << 63;
 const ADDRESS: u64 = 0x000f_ffff_ffff_f000;
 const TABLE: u64 = PRESENT | WRITE | USER | ACCESSED_DIRTY;
+/// The level-4 entry of the kernel's own addresses: none is user mode's.
+const KERNEL_TABLE: u64 = PRESENT | WRITE | ACCESSED_DIRTY;
 
 /// A task may read and execute.
 pub const TEXT: u64 = PRESENT | USER | ACCESSED_DIRTY;
@@ -24,6 +26,10 @@ pub const TEXT: u64 = PRESENT | USER | ACCESSED_DIRTY;
 pub const RODATA: u64 = TEXT | NO_EXECUTE;
 /// A task may read and write.
 pub const DATA: u64 = RODATA | WRITE;
+/// Typed code may execute and read.
+pub const TYPED_TEXT: u64 = PRESENT | ACCESSED_DIRTY;
+/// Typed code may read and write.
+pub const TYPED_DATA: u64 = TYPED_TEXT | NO_EXECUTE | WRITE;
 
 /// The layer's tables, which every address space starts with.
 #[derive(Clone, Copy)]
@@ -32,8 +38,114 @@ pub struct Kernel<'a> {
     pub top: &'a [u64; WORDS],
     /// The level-4 table of the top table's entry 0, if there are 5 levels.
     pub level4: Option<&'a [u64; WORDS]>,
+    /// The level-3 table of the level-4 table's entry 0.
+    pub level3: &'a [u64; WORDS],
+    /// The kernel's own copy of that, if it maps more there.
+    pub low: Option<Low>,
     /// CR3's bits below the address.
     pub root_bits: u64,
+}
+
+/// What every address space has under entry 0 of its level-4 table: what the layer mapped there, and the memory of a
+/// typed task, which user mode cannot reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Low(u64);
+
+impl Low {
+    /// A copy of the layer's level-3 table. `None` if memory runs out.
+    pub fn new(f: &mut impl Frames, memory: &mut Memory, layer: &[u64; WORDS]) -> Option<Self> {
+        let table = memory.take()?;
+        *f.page(table)? = *layer;
+        Some(Self(table))
+    }
+
+    /// Maps the page `va`, from `FREE_BASE` to `MEMORY_BASE`, to `physical`. At boot only. `None` if memory runs out.
+    pub fn map(
+        &self,
+        f: &mut impl Frames,
+        memory: &mut Memory,
+        va: u64,
+        physical: u64,
+        flags: u64,
+    ) -> Option<()> {
+        descend(f, memory, self.0, 3, va)?.set(f, va, physical, flags)
+    }
+
+    /// The physical address of the page that [`Low::map`] mapped at `va`.
+    pub fn physical(&self, f: &mut impl Frames, va: u64) -> Option<u64> {
+        let mut table = self.0;
+        for level in (1..=3).rev() {
+            let entry = f.page(table)?[index(va, level)];
+            if entry & PRESENT == 0 {
+                return None;
+            }
+            table = entry & ADDRESS;
+        }
+        f.page(table).map(|_| table)
+    }
+
+    /// Calls `part` with each page's part of `bytes` bytes at `va`: the page, the first byte in it, and the range of
+    /// the bytes. False if one is not mapped.
+    fn walk<F: Frames>(
+        &self,
+        f: &mut F,
+        va: u64,
+        bytes: usize,
+        mut part: impl FnMut(&mut [u64; WORDS], usize, core::ops::Range<usize>),
+    ) -> bool {
+        let mut done = 0;
+        while done < bytes {
+            let at = va + done as u64;
+            let start = (at % PAGE) as usize;
+            let count = (bytes - done).min(PAGE as usize - start);
+            let page = self.physical(f, at).and_then(|physical| f.page(physical));
+            let Some(page) = page else { return false };
+            part(page, start, done..done + count);
+            done += count;
+        }
+        true
+    }
+
+    /// Copies bytes to `va`. False if not all of that is mapped.
+    pub fn write(&self, f: &mut impl Frames, va: u64, from: &[u8]) -> bool {
+        self.walk(f, va, from.len(), |page, start, range| {
+            for (at, byte) in (start..).zip(&from[range]) {
+                let shift = 8 * (at % 8);
+                let word = &mut page[at / 8];
+                *word = *word & !(0xff << shift) | u64::from(*byte) << shift;
+            }
+        })
+    }
+
+    /// Copies bytes from `va`. False if not all of that is mapped.
+    pub fn read(&self, f: &mut impl Frames, va: u64, into: &mut [u8]) -> bool {
+        self.walk(f, va, into.len(), |page, start, range| {
+            for (at, byte) in (start..).zip(&mut into[range]) {
+                *byte = (page[at / 8] >> (8 * (at % 8))) as u8;
+            }
+        })
+    }
+}
+
+/// The last-level table for `va` below `table`, which is of `level`; makes missing tables.
+fn descend(
+    f: &mut impl Frames,
+    memory: &mut Memory,
+    mut table: u64,
+    level: u32,
+    va: u64,
+) -> Option<Table> {
+    for level in (2..=level).rev() {
+        let entry = f.page(table)?[index(va, level)];
+        table = if entry & PRESENT == 0 {
+            let new = memory.take()?;
+            f.page(table)?[index(va, level)] = new | TABLE;
+            new
+        } else {
+            entry & ADDRESS
+        };
+    }
+    Some(Table(table))
 }
 
 /// One address space.
@@ -87,6 +199,9 @@ impl Space {
             *f.page(level4)? = *below;
             f.page(top)?[0] = level4 | TABLE;
         }
+        if let Some(Low(table)) = kernel.low {
+            f.page(level4)?[0] = table | KERNEL_TABLE;
+        }
         let mut space = Self { root: top | kernel.root_bits & !ADDRESS, level4, share: 0 };
         space.share = space.table(f, memory, TASK_SHARE_BASE)?.0;
         Some(space)
@@ -106,18 +221,7 @@ impl Space {
 
     /// The last-level table for `va`; makes missing tables. At boot only. `None` if memory runs out.
     pub fn table(&self, f: &mut impl Frames, memory: &mut Memory, va: u64) -> Option<Table> {
-        let mut table = self.level4;
-        for level in (2..=4).rev() {
-            let entry = f.page(table)?[index(va, level)];
-            table = if entry & PRESENT == 0 {
-                let new = memory.take()?;
-                f.page(table)?[index(va, level)] = new | TABLE;
-                new
-            } else {
-                entry & ADDRESS
-            };
-        }
-        Some(Table(table))
+        descend(f, memory, self.level4, 4, va)
     }
 
     /// Maps the page `va` to `physical`. At boot only: makes missing tables. `None` if memory runs out.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fake::{boot, Fake, TOP};
+use crate::fake::{boot, Fake, GATES, TABLES, TOP};
 use crate::thread::State;
 
 fn word(fake: &mut Fake, space: &Space, va: u64) -> Option<u64> {
@@ -89,7 +89,9 @@ fn too_little_memory_is_an_error() {
         let mut boot = Boot {
             frames: &mut fake,
             memory: &mut memory,
-            tables: space::Kernel { top: &TOP, level4: None, root_bits: 0 },
+            tables: TABLES,
+            typed: None,
+            gates: GATES,
             data: &[],
             info: StartInfo::default(),
             yield_cpu: |_| {},

@@ -1,13 +1,13 @@
 use super::*;
-use crate::fake::{Fake, TOP};
+use crate::fake::{Fake, LEVEL3, TOP};
 
 fn space(levels: u32) -> (Space, Fake, Memory) {
     let mut fake = Fake::new(64);
     let mut memory = fake.memory;
     let five = [&[0xcccc_0003; 1][..], &[0; 511]].concat().try_into().unwrap();
     let kernel = match levels {
-        4 => Kernel { top: &TOP, level4: None, root_bits: 0x7f0 },
-        _ => Kernel { top: &five, level4: Some(&TOP), root_bits: 0 },
+        4 => Kernel { top: &TOP, level4: None, level3: &LEVEL3, low: None, root_bits: 0x7f0 },
+        _ => Kernel { top: &five, level4: Some(&TOP), level3: &LEVEL3, low: None, root_bits: 0 },
     };
     let space = Space::new(&mut fake, &mut memory, &kernel).unwrap();
     (space, fake, memory)
@@ -133,7 +133,7 @@ fn running_out_of_memory_is_reported() {
     for pages in 0..4 {
         let mut fake = Fake::new(pages);
         let mut memory = fake.memory;
-        let kernel = Kernel { top: &TOP, level4: None, root_bits: 0 };
+        let kernel = Kernel { top: &TOP, level4: None, level3: &LEVEL3, low: None, root_bits: 0 };
         assert!(Space::new(&mut fake, &mut memory, &kernel).is_none(), "{pages}");
     }
 }

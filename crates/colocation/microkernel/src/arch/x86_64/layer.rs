@@ -29,6 +29,8 @@ pub struct Layer {
     idle_tsc: u64,
     /// Time-stamp ticks from one idle to the next during boot: half a budget.
     interval_tsc: u64,
+    /// Linux's readable ranges, once they were asked for.
+    window: Option<Window>,
 }
 
 /// Calls a service through its address in the boot block.
@@ -53,7 +55,8 @@ pub fn tsc() -> u64 {
 
 impl Layer {
     /// No layer: every service answers 0.
-    pub const NONE: Self = Self { boot: None, memory: Memory::EMPTY, idle_tsc: 0, interval_tsc: 0 };
+    pub const NONE: Self =
+        Self { boot: None, memory: Memory::EMPTY, idle_tsc: 0, interval_tsc: 0, window: None };
 
     /// The layer that wrote this boot block.
     pub fn new(boot: &'static BootBlock) -> Self {
@@ -67,6 +70,7 @@ impl Layer {
             memory: Memory::new(pieces),
             idle_tsc: tsc(),
             interval_tsc: budget / 2,
+            window: None,
         }
     }
 
@@ -155,6 +159,39 @@ impl Machine for Layer {
 
     fn repair(&mut self, request: &RepairRequest) -> i64 {
         service!(self, linux_repair: fn(*const RepairRequest) -> i64, request)
+    }
+
+    fn clock(&mut self) -> u64 {
+        tsc()
+    }
+
+    fn copy_linux(&mut self, from: u64, to: u64, at: usize, words: usize) -> bool {
+        if self.window.is_none() {
+            let mut window = Window { count: 0, ram: [Range::default(); MAX_RANGES] };
+            if self.window(&mut window) == 0 {
+                self.window = Some(window);
+            }
+        }
+        let bytes = 8 * words as u64;
+        let inside = self.window.as_ref().is_some_and(|window| {
+            window.ram.iter().take(window.count as usize).any(|range| {
+                let start = from.wrapping_sub(range.base);
+                start < range.bytes && bytes <= range.bytes - start
+            })
+        });
+        if !inside {
+            return false;
+        }
+        let Some(into) = self.page(to).and_then(|page| page.get_mut(at..at + words)) else {
+            return false;
+        };
+        // SAFETY: the window is mapped for as long as the cokernel runs. Linux may write there at any time, so its
+        // memory is no Rust value; all words have a meaning.
+        unsafe {
+            asm!("rep movsq", inout("rcx") words => _, inout("rsi") WINDOW_BASE + from => _,
+                 inout("rdi") into.as_mut_ptr() => _, options(nostack, preserves_flags));
+        }
+        true
     }
 
     fn window(&mut self, window: &mut Window) -> i64 {

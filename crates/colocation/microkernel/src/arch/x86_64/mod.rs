@@ -1,12 +1,14 @@
 //! x86-64: the image's header, the layer's functions, and the entries from layer and user mode.
 
 mod layer;
+mod typed;
 
 use crate::boot::Boot;
 use crate::kernel::Kernel;
 use crate::machine::{Machine, WORDS};
 use crate::memory::{Memory, PAGE};
 use crate::space;
+use crate::typed::{check, is_program, Accepted, IMAGE};
 use core::cell::UnsafeCell;
 use core::fmt;
 use kyozon_abi::events::{
@@ -72,6 +74,7 @@ extern "C" fn cokernel_entry(boot: *const BootBlock) {
         tick: layer::on_tick as *const () as u64,
         user: on_user as *const () as u64,
         user_stack: STACK.0.get() as u64 + STACK_BYTES as u64,
+        typed: IMAGE,
     };
     let answer = cokernel.layer.set_handlers(&handlers);
     if answer != 0 {
@@ -118,15 +121,26 @@ fn start_tasks(boot: &'static BootBlock, cokernel: &mut Cokernel) -> bool {
         *image = unsafe { bytes(range) };
     }
     let mut memory = Memory::new(pieces);
+    let (data, typed) = if is_program(data) {
+        let Some(accepted) = check_typed(boot, &mut cokernel.layer, data) else { return false };
+        (&[][..], Some(accepted))
+    } else {
+        (data, None)
+    };
+    let count = tasks.len() + usize::from(typed.is_some());
     let mut setup = Boot {
         frames: &mut cokernel.layer,
         memory: &mut memory,
         tables: space::Kernel {
             top: tables(0),
             level4: (boot.paging_levels == 5).then(|| tables(1)),
+            level3: tables(u64::from(boot.paging_levels) - 3),
+            low: None,
             root_bits: boot.page_table,
         },
         data,
+        typed,
+        gates: typed::gates(boot),
         info: StartInfo {
             mode: boot.mode,
             tsc_khz: boot.tsc_khz,
@@ -143,7 +157,7 @@ fn start_tasks(boot: &'static BootBlock, cokernel: &mut Cokernel) -> bool {
             report(
                 &mut cokernel.layer,
                 EVENT_NOTE,
-                format_args!("microkernel: tasks {} memory {}", tasks.len(), boot.memory_bytes),
+                format_args!("microkernel: tasks {count} memory {}", boot.memory_bytes),
             );
             true
         }
@@ -157,6 +171,30 @@ fn start_tasks(boot: &'static BootBlock, cokernel: &mut Cokernel) -> bool {
                 publish(&mut cokernel.layer, boot, MONITOR_ENDED, line.bytes());
             }
             false
+        }
+    }
+}
+
+/// Checks a typed program. Reports it if it is refused.
+fn check_typed(
+    boot: &BootBlock,
+    layer: &mut Layer,
+    file: &'static [u8],
+) -> Option<Accepted<'static>> {
+    // SAFETY: memory is handed out only after this.
+    let mut scratch = unsafe { typed::Scratch::new(boot) };
+    let (mut memory, faults) = scratch.cut(layer);
+    let result = check(file, &mut memory, faults, || layer.yield_cpu());
+    scratch.clear(layer);
+    match result {
+        Ok(accepted) => Some(accepted),
+        Err(refusal) => {
+            report(
+                layer,
+                EVENT_FAULT,
+                format_args!("microkernel: typed program refused: {refusal}"),
+            );
+            None
         }
     }
 }
