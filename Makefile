@@ -13,6 +13,7 @@ LAB := $(ENV) && "$$CARGO_TARGET_DIR/debug/kyozon-lab"
 # Images, in the notation of scripts/images.sh. Those whose names end with -test are for tests only.
 IMAGES := kyozon-colocation:layer kyozon-colocation:svm:own kyozon-colocation:alone:elf kyozon-microkernel:cokernel \
 	kyozon-monitor-task:monitor:task kyozon-cokernel-test:cokernel-test kyozon-task-test:task-test:task \
+	kyozon-text-sum:text-sum:task \
 	kyozon-unikernel-examples:hello:unikernel kyozon-unikernel-examples:start:unikernel \
 	kyozon-unikernel-examples:echo:unikernel kyozon-unikernel-test:unikernel-test:unikernel \
 	kyozon-unikernel-test:bomb-test:unikernel \
@@ -55,6 +56,7 @@ build: ## Build programs and images
 		cp --remove-destination "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kv" "$(KYOZON_CACHE)/product/kv-threads"
 	@$(ENV) && "$(CURDIR)/scripts/images.sh" "$(KYOZON_CACHE)/product" $(IMAGES) && \
 		cp --remove-destination "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon" "$(KYOZON_CACHE)/product/" && \
+		"$(CURDIR)/scripts/text-sum.sh" "$(KYOZON_CACHE)/product" && \
 		cp --remove-destination "$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-linux" \
 		"$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-linux-exec" \
 		"$$CARGO_TARGET_DIR/x86_64-unknown-linux-gnu/release/kyozon-cc" "$(KYOZON_CACHE)/product/" && \

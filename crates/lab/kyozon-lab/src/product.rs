@@ -28,12 +28,17 @@ pub fn file(name: &str) -> Result<PathBuf> {
 
 /// Every flat image, sorted by name.
 fn images() -> Result<Vec<PathBuf>> {
+    files("bin")
+}
+
+/// Every file with this extension, sorted by name.
+fn files(extension: &str) -> Result<Vec<PathBuf>> {
     let folder = folder()?;
     let read = fs::read_dir(&folder).with_context(|| {
         format!("{}: not found: run make build, which builds the images", folder.display())
     })?;
     let mut paths: Vec<PathBuf> = read.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    paths.retain(|path| path.extension().is_some_and(|kind| kind == "bin"));
+    paths.retain(|path| path.extension().is_some_and(|kind| kind == extension));
     paths.sort();
     Ok(paths)
 }
@@ -83,7 +88,7 @@ pub fn install(spec: Spec) -> Result<Spec> {
     }
     let place = format!("/lib/modules/{}/extra/kyozon.ko", spec.kernel.release);
     let mut spec = spec.file(&place, 0o644, fs::read(&built.file)?);
-    for path in images()? {
+    for path in images()?.into_iter().chain(files("typed")?) {
         let name = path.file_name().expect("an image has a name").to_string_lossy().into_owned();
         spec = spec.file(&format!("/usr/lib/kyozon/{name}"), 0o644, fs::read(&path)?);
     }

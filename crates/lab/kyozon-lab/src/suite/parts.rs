@@ -70,7 +70,7 @@ const CONCERNED: [(&str, &[&str]); 17] = [
     ("CONTRIBUTING.md", &[]),
     ("SECURITY.md", &[]),
     ("fuzz/", &[]),
-    ("crates/typed/", &["typed/"]),
+    ("crates/typed/", &["typed/", "microkernel/typed"]),
     ("crates/unikernel/", &["unikernel/", "packaging/"]),
     ("crates/library/libc/", &["library/libc/"]),
     ("crates/lab/unikernel-test/", &["unikernel/"]),

@@ -85,13 +85,14 @@ const UNIKERNELS: [&str; 5] = [
 ];
 
 /// Packages with code for bare metal only, and the feature that adds it, if it takes one.
-const IMAGES: [(&str, &str); 7] = [
+const IMAGES: [(&str, &str); 8] = [
     ("kyozon-colocation", "image"),
     ("kyozon-colocation", "svm"),
     ("kyozon-colocation", "alone"),
     ("kyozon-microkernel", "image"),
     ("kyozon-cokernel-test", "image"),
     ("kyozon-task-test", "image"),
+    ("kyozon-text-sum", "image"),
     ("kyozon-typed-kernel", ""),
 ];
 
