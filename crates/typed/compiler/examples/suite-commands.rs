@@ -335,6 +335,18 @@ fn not_64(mask: u64, bits: u64, code: &mut Vec<u8>) {
     code.push(op::I64_NE);
 }
 
+/// The bytes of lanes of which each has a value.
+fn known<T, const N: usize>(
+    lanes: &[NanPattern<T>],
+    bytes: impl Fn(&T) -> [u8; N],
+) -> Option<Vec<[u8; N]>> {
+    let of = |lane: &NanPattern<T>| match lane {
+        NanPattern::Value(value) => Some(bytes(value)),
+        _ => None,
+    };
+    lanes.iter().map(of).collect()
+}
+
 /// The bytes of a vector that no lane leaves open.
 fn vector(pattern: &V128Pattern) -> Option<Vec<u8>> {
     Some(match pattern {
@@ -342,22 +354,8 @@ fn vector(pattern: &V128Pattern) -> Option<Vec<u8>> {
         V128Pattern::I16x8(lanes) => lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect(),
         V128Pattern::I32x4(lanes) => lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect(),
         V128Pattern::I64x2(lanes) => lanes.iter().flat_map(|lane| lane.to_le_bytes()).collect(),
-        V128Pattern::F32x4(lanes) => lanes
-            .iter()
-            .map(|lane| match lane {
-                NanPattern::Value(value) => Some(value.bits.to_le_bytes()),
-                _ => None,
-            })
-            .collect::<Option<Vec<_>>>()?
-            .concat(),
-        V128Pattern::F64x2(lanes) => lanes
-            .iter()
-            .map(|lane| match lane {
-                NanPattern::Value(value) => Some(value.bits.to_le_bytes()),
-                _ => None,
-            })
-            .collect::<Option<Vec<_>>>()?
-            .concat(),
+        V128Pattern::F32x4(lanes) => known(lanes, |value| value.bits.to_le_bytes())?.concat(),
+        V128Pattern::F64x2(lanes) => known(lanes, |value| value.bits.to_le_bytes())?.concat(),
     })
 }
 
