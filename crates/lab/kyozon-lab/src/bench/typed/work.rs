@@ -239,7 +239,8 @@ mod tests {
 
     #[test]
     fn a_way_without_a_clock_is_measured_from_outside() {
-        let script = r#"[ "$2" ] || for n in $(seq 500000); do :; done; printf 'no clock\nsum 1\n'"#;
+        let script =
+            r#"[ "$2" ] || for n in $(seq 500000); do :; done; printf 'no clock\nsum 1\n'"#;
         let words = ["sh", "-c", script, "sh"].map(OsString::from).to_vec();
         let mut way = Way { name: "sh", words, tells_time: false };
         let (time, sum) = way.work("x").unwrap();
