@@ -208,10 +208,13 @@ impl Guest {
         }
     }
 
-    /// Powers the guest off.
+    /// Powers the guest off. What Linux warned of is added to the console, which shows errors only.
     pub fn shutdown(mut self) -> Result<Ended> {
+        let warnings = self.run("dmesg | grep -F WARNING: || true")?.expect_success()?;
         send(&mut self.port, &Request::PowerOff, b"").context("ask the guest to power off")?;
-        self.wait_for_end(SLACK)
+        let mut ended = self.wait_for_end(SLACK)?;
+        ended.console.push_str(&warnings);
+        Ok(ended)
     }
 
     fn ask(&mut self, request: &Request, payload: &[u8], limit: Duration) -> Result<Output> {
