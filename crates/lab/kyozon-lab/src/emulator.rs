@@ -33,8 +33,8 @@ pub fn arguments(spec: &Spec, initrd: &Path, command_line: &str) -> Result<Vec<S
     let text = |path: &Path| {
         path.to_str().map(str::to_owned).with_context(|| format!("{} is not UTF-8", path.display()))
     };
-    let fixed =
-        "-nodefaults -no-user-config -no-reboot -display none".split(' ').map(str::to_owned);
+    let fixed = "-nodefaults -no-user-config -display none".split(' ').map(str::to_owned);
+    let ends = (!spec.resets).then(|| "-no-reboot".to_owned());
     let chosen = [
         ("-accel", spec.accel.clone()),
         ("-machine", spec.machine.clone()),
@@ -46,7 +46,7 @@ pub fn arguments(spec: &Spec, initrd: &Path, command_line: &str) -> Result<Vec<S
         ("-append", command_line.to_owned()),
     ];
     let chosen = chosen.into_iter().flat_map(|(flag, value)| [flag.to_owned(), value]);
-    Ok(fixed.chain(chosen).chain(spec.devices.iter().cloned()).collect())
+    Ok(fixed.chain(ends).chain(chosen).chain(spec.devices.iter().cloned()).collect())
 }
 
 /// User and system time of a process from its `/proc/PID/stat`; with `children`, of those of its children that have

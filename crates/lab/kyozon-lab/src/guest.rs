@@ -4,7 +4,7 @@ use crate::emulator::{self, Control, Emulator};
 use crate::protocol::{self, receive, send, Reply, Request};
 use crate::{cache, process, spec::Spec};
 use anyhow::{bail, ensure, Context, Result};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant};
@@ -179,6 +179,11 @@ impl Guest {
     /// Output of serial line `index` so far; 0 is the kernel's console.
     pub fn serial(&self, index: usize) -> String {
         self.emulator.serial(index)
+    }
+
+    /// The file of the kernel's console, which can be read after the guest's end, too.
+    pub fn console(&self) -> Result<File> {
+        File::open(self.emulator.folder().join("ttyS0")).context("open the console's file")
     }
 
     /// QEMU's control channel.

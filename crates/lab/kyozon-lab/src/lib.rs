@@ -12,6 +12,7 @@
 //! | [`bochs`] | the same in the second emulator, which has AMD-V and VT-x of its own |
 //! | [`emulator`] | QEMU and Bochs as processes that cannot outlive this one |
 //! | [`initramfs`], [`protocol`] | the guest's first file system, and the protocol of its agent |
+//! | [`stale`] | the one failure of QEMU after which a test runs once more |
 //! | [`kernels`], [`module`] | Debian's kernel packages, unpacked and never installed; modules built against them |
 //! | [`wire`], [`talk`] | the other end of a unikernel's network: a TCP client there |
 //! | [`product`] | the project's own module, images and command, put into a guest |
@@ -54,6 +55,7 @@ pub mod product;
 pub mod protocol;
 pub mod scenario;
 pub mod spec;
+pub mod stale;
 pub mod storm;
 pub mod suite;
 pub mod talk;

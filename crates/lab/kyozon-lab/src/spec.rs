@@ -44,6 +44,8 @@ pub struct Spec {
     pub boot_limit: Duration,
     /// Whether its emulator runs on one CPU of the host, see [`crate::process::on_one_cpu`].
     pub one_host_cpu: bool,
+    /// Whether QEMU boots again after a reset, instead of ending.
+    pub resets: bool,
 }
 
 impl Spec {
@@ -81,6 +83,7 @@ impl Spec {
             files: Vec::new(),
             boot_limit: Duration::from_secs(180),
             one_host_cpu: false,
+            resets: false,
         }
     }
 

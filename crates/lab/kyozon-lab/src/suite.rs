@@ -18,8 +18,9 @@ mod tools;
 pub(crate) use tools::cargo;
 
 use crate::scenario::{cases, Case, Ending};
+use crate::stale::StaleBreakpoint;
 use crate::{cache, jobs};
-use anyhow::{anyhow, ensure, Result};
+use anyhow::{anyhow, ensure, Error, Result};
 use library::Library;
 use parts::{changed, concerns, LIBRARY};
 use report::{Count, Report};
@@ -218,7 +219,12 @@ pub fn run(options: &Options) -> Result<ExitCode> {
             },
             Job::Case(case) => {
                 let start = Instant::now();
-                let outcome = case.run(options.nightly).map(|ending| match ending {
+                let again = |error: &Error| {
+                    let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
+                    report.add_again(&case.name, error);
+                };
+                let outcome = once_more(|| case.run(options.nightly), again);
+                let outcome = outcome.map(|ending| match ending {
                     Ending::Passed => one_passed(""),
                     Ending::Skipped(why) => skipped(why),
                 });
@@ -279,6 +285,17 @@ impl<'a> Job<'a> {
 
     fn needs_library(&self) -> bool {
         matches!(self, Self::Case(case) if case.needs_library())
+    }
+}
+
+/// Runs a test, and once more if it failed because of QEMU: `again` gets the reason.
+fn once_more<T>(run: impl Fn() -> Result<T>, again: impl FnOnce(&Error)) -> Result<T> {
+    match run() {
+        Err(error) if error.is::<StaleBreakpoint>() => {
+            again(&error);
+            run()
+        }
+        outcome => outcome,
     }
 }
 

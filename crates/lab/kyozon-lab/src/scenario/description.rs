@@ -76,6 +76,7 @@ pub(super) struct GuestPart {
     pub(super) deterministic: bool,
     pub(super) one_host_cpu: bool,
     pub(super) boot_limit: Option<u64>,
+    pub(super) resets: bool,
 }
 
 /// What stands between the cokernel and Linux.
@@ -145,6 +146,7 @@ impl Default for GuestPart {
             kyozon: false,
             isolation: None,
             crash_kernel: false,
+            resets: false,
             kernel_image: false,
             files: BTreeMap::new(),
             allow: Vec::new(),

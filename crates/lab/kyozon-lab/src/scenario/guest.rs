@@ -6,10 +6,12 @@ use crate::emulator::{complaints, keep_console};
 use crate::guest::{Ended, Guest, Output};
 use crate::kernels::Kernel;
 use crate::spec::{Program, Spec};
+use crate::stale::StaleBreakpoint;
 use crate::{batch, bochs, cache, module, process, product};
 use anyhow::{bail, ensure, Context, Result};
 use regex::Regex;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
@@ -17,23 +19,30 @@ use std::time::Duration;
 
 impl Case {
     /// Boots the variant, runs the steps, then reads what the kernel and the cokernel printed.
+    ///
+    /// The error is a [`StaleBreakpoint`] if a guest shows one after its boot.
     pub(super) fn in_guest(&self, variant: &Variant) -> Result<()> {
         let part = self.description.guest.as_ref().expect("a variant has a guest");
         let spec = self.spec(part, variant)?;
-        let Ended { console, cokernel } = match (part.deterministic, part.emulator) {
-            (true, emulator) => self.twice(emulator, &spec)?,
-            (false, Program::Bochs) => self.once(Program::Bochs, &spec)?.into(),
-            (false, Program::Qemu) => self.live(&spec)?,
-        };
+        match (part.deterministic, part.emulator) {
+            (true, emulator) => self.check(part, &self.twice(emulator, &spec)?),
+            (false, Program::Bochs) => self.check(part, &self.once(Program::Bochs, &spec)?.into()),
+            (false, Program::Qemu) => self.live(part, &spec),
+        }
+    }
+
+    /// Checks what the kernel and the cokernel printed.
+    fn check(&self, part: &GuestPart, ended: &Ended) -> Result<()> {
+        let Ended { console, cokernel } = ended;
         for pattern in &part.cokernel {
-            let found = Regex::new(pattern)?.is_match(&cokernel);
+            let found = Regex::new(pattern)?.is_match(cokernel);
             ensure!(found, "the cokernel's serial output does not match {pattern:?}: {cokernel:?}");
         }
         let allowed = part.allow.iter().map(|p| Ok(Regex::new(p)?)).collect::<Result<Vec<_>>>()?;
-        let mut complaints = complaints(&console);
+        let mut complaints = complaints(console);
         complaints.retain(|line| !allowed.iter().any(|pattern| pattern.is_match(line)));
         if let Some(complaint) = complaints.first() {
-            let path = keep_console(&self.name, &console)?;
+            let path = keep_console(&self.name, console)?;
             bail!("the kernel complains: {complaint} (console: {})", path.display());
         }
         Ok(())
@@ -59,6 +68,7 @@ impl Case {
             devices: part.devices.clone(),
             modules: part.modules.clone(),
             boot_limit: part.boot_limit.map_or(defaults.boot_limit, Duration::from_secs),
+            resets: part.resets,
             one_host_cpu: part.one_host_cpu
                 && variant.cpus > 1
                 && variant.isolation == Isolation::Vmm,
@@ -115,8 +125,24 @@ impl Case {
     }
 
     /// The steps one by one, in a guest that answers.
-    fn live(&self, spec: &Spec) -> Result<Ended> {
-        let mut guest = Guest::boot(spec)?;
+    fn live(&self, part: &GuestPart, spec: &Spec) -> Result<()> {
+        let guest = Guest::boot(spec)?;
+        let mut file = guest.console()?;
+        let outcome = self.steps(guest).and_then(|ended| self.check(part, &ended));
+        outcome.or_else(|error| {
+            let mut console = Vec::new();
+            file.read_to_end(&mut console).context("read the console")?;
+            let console = String::from_utf8_lossy(&console).replace('\r', "");
+            // One CPU always executes what it has written itself.
+            if spec.smp == 1 || !StaleBreakpoint::is_in(&console) {
+                return Err(error);
+            }
+            keep_console(&format!("{} stale", self.name), &console)?;
+            Err(error.context(StaleBreakpoint))
+        })
+    }
+
+    fn steps(&self, mut guest: Guest) -> Result<Ended> {
         for step in &self.description.step {
             let limit = Duration::from_secs(step.expect.limit);
             if step.restarts {

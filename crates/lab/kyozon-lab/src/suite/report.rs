@@ -3,8 +3,10 @@
 use super::parts::{Part, PARTS, SETUP};
 use super::{replace_line, Outcome};
 use crate::cache;
-use anyhow::Result;
-use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
+use anyhow::{Error, Result};
+use quick_junit::{
+    NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestRerun, TestSuite,
+};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,13 +23,25 @@ pub(super) struct Count {
 #[derive(Debug)]
 pub(super) struct Report {
     total: Count,
+    /// Entries that ran once more, with the reason.
+    again: Vec<(String, TestRerun)>,
     parts: Vec<(Part, Duration, TestSuite)>,
 }
 
 impl Report {
     pub(super) fn new() -> Self {
         let part = |part: Part| (part, Duration::ZERO, TestSuite::new(part.name));
-        Self { total: Count::default(), parts: PARTS.map(part).into() }
+        Self { total: Count::default(), again: Vec::new(), parts: PARTS.map(part).into() }
+    }
+
+    /// Adds that the entry `name` runs once more because of `error`, and prints a line.
+    pub(super) fn add_again(&mut self, name: &str, error: &Error) {
+        let text = format!("{error:#}");
+        replace_line("");
+        println!("again   {name}: {text}");
+        let mut rerun = TestRerun::new(NonSuccessKind::Failure);
+        rerun.set_message(text);
+        self.again.push((name.to_owned(), rerun));
     }
 
     /// Adds the outcome of the entry `name`, which had `cpus` CPUs of this machine for `time`, and prints its line.
@@ -42,7 +56,7 @@ impl Report {
             let text = format!("{error:#}");
             (Count { failed: 1, ..Count::default() }, text)
         });
-        let (word, status) = match count {
+        let (word, mut status) = match count {
             Count { failed: 1.., .. } => {
                 let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
                 status.set_message(&note);
@@ -55,6 +69,8 @@ impl Report {
             }
             _ => ("ok     ", TestCaseStatus::success()),
         };
+        let reruns = self.again.iter().filter(|(other, _)| other == name);
+        status.add_reruns(reruns.map(|(_, rerun)| rerun.clone()));
         let note = if note.is_empty() { note } else { format!(": {note}") };
         replace_line("");
         println!("{word} {name} ({:.1} s){note}", time.as_secs_f64());
@@ -101,7 +117,11 @@ impl Report {
     /// The number of tests that failed, and the last line.
     pub(super) fn total(&self) -> (usize, String) {
         let Count { passed, failed, skipped } = self.total;
-        (failed, format!("{passed} passed, {failed} failed, {skipped} skipped"))
+        let again = match self.again.len() {
+            0 => String::new(),
+            count => format!(", {count} run twice"),
+        };
+        (failed, format!("{passed} passed, {failed} failed, {skipped} skipped{again}"))
     }
 }
 
@@ -123,6 +143,21 @@ mod tests {
         let text = junit.to_string().unwrap();
         assert!(text.contains(r#"failures="1""#), "{text}");
         assert!(text.contains(r#"message="no &lt;reason&gt;""#), "{text}");
+    }
+
+    #[test]
+    fn second_runs_are_counted() {
+        let mut report = Report::new();
+        report.add_again("typed/run [6.12, 2 CPUs]", &anyhow::anyhow!("a <reason>"));
+        let passed = Count { passed: 1, ..Count::default() };
+        report.add("typed/run [6.12, 2 CPUs]", 1, SECOND, Ok((passed, String::new())));
+        report.add("typed/run [6.1, 2 CPUs]", 1, SECOND, Ok(skipped("why")));
+        let total = "1 passed, 0 failed, 1 skipped, 1 run twice";
+        assert_eq!(report.total(), (0, total.to_owned()));
+        let mut junit = Junit::new("x");
+        junit.add_test_suites(report.parts.iter().map(|(_, _, suite)| suite.clone()));
+        let text = junit.to_string().unwrap();
+        assert!(text.contains(r#"<flakyFailure message="a &lt;reason&gt;""#), "{text}");
     }
 
     #[test]

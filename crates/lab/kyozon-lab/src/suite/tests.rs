@@ -17,3 +17,39 @@ fn programs_are_not_text() {
     let files = committed(tree, "src").unwrap();
     assert!(files.iter().any(|(name, text)| name == "src/suite.rs" && is_text(text)));
 }
+
+#[test]
+fn a_test_runs_once_more_for_a_stale_breakpoint_alone() {
+    use std::cell::Cell;
+    let runs = Cell::new(0);
+    let mut reasons = Vec::new();
+    let stale = || Err::<(), _>(anyhow!("a step failed").context(StaleBreakpoint).context("x"));
+    let outcome = once_more(
+        || {
+            runs.set(runs.get() + 1);
+            stale()
+        },
+        |error| reasons.push(format!("{error:#}")),
+    );
+    assert!(outcome.is_err() && runs.get() == 2, "{} runs", runs.get());
+    assert_eq!(reasons, [format!("x: {StaleBreakpoint}: a step failed")]);
+
+    let runs = Cell::new(0);
+    let second = || {
+        runs.set(runs.get() + 1);
+        if runs.get() == 1 {
+            stale()
+        } else {
+            Ok(())
+        }
+    };
+    once_more(second, |_| ()).unwrap();
+
+    let never = |_: &Error| panic!("it must not run again");
+    let runs = Cell::new(0);
+    let other = || {
+        runs.set(runs.get() + 1);
+        Err::<(), _>(anyhow!("Oops: int3"))
+    };
+    assert!(once_more(other, never).is_err() && runs.get() == 1);
+}
