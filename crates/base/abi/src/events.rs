@@ -16,7 +16,7 @@ use crate::assert_size;
 use core::mem::offset_of;
 
 /// Version of this interface.
-pub const EVENTS_VERSION: u32 = 2;
+pub const EVENTS_VERSION: u32 = 4;
 
 /// Bytes of text in one record.
 pub const EVENT_TEXT_BYTES: usize = 216;
@@ -31,11 +31,13 @@ pub const EVENT_REPAIR: u32 = 3;
 pub const EVENT_FAULT: u32 = 4;
 /// [`EventRecord::kind`]: nested paging stopped an attempt of Linux against the cokernel.
 pub const EVENT_WALL: u32 = 5;
+/// [`EventRecord::kind`]: the monitor restarts Linux, or says why it does not.
+pub const EVENT_RESTART: u32 = 6;
 
-/// Number of entries in [`EventRing::checks`].
-pub const MAX_CHECKS: usize = 8;
+/// Number of entries in [`EventRing::checks`]: as many as fit before the records.
+pub const MAX_CHECKS: usize = 62;
 /// Offset of the first record from the start of the ring's memory.
-pub const RECORDS_OFFSET: u64 = 4096;
+pub const RECORDS_OFFSET: u64 = 16384;
 
 /// Words of a status: of a [`CheckStatus`], and of the [`MonitorStatus`].
 pub const STATUS_WORDS: usize = 32;
@@ -332,7 +334,8 @@ pub struct EventRecord {
     pub tick: u64,
     /// `EVENT_*`.
     pub kind: u32,
-    /// A number whose meaning depends on `kind`: the index of the check, the vector.
+    /// A number whose meaning depends on `kind`: the vector of a fault. Of the monitor's lines: the index of the check
+    /// in bits 0 to 7, and above them one more than the number of the finding's class, or 0.
     pub code: u32,
     /// Number of valid bytes in `text`.
     pub text_bytes: u32,

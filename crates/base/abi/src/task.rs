@@ -30,7 +30,7 @@
 use crate::assert_size;
 
 /// Version of this interface.
-pub const TASK_VERSION: u32 = 2;
+pub const TASK_VERSION: u32 = 4;
 
 /// Interrupt vector of system calls.
 pub const SYSTEM_CALL_VECTOR: u64 = 0x80;
@@ -104,12 +104,15 @@ pub const HANDLE_RECEIVE: u64 = 2;
 /// The holder may make more handles of the endpoint, with badges of its choice.
 pub const HANDLE_MINT: u64 = 4;
 
-/// [`StartInfo::rights`]: the calls that reach Linux or the operator: [`REPORT`], [`PUBLISH`], [`REPAIR`], [`WINDOW`].
+/// [`StartInfo::rights`]: the calls that reach Linux or the operator: [`REPORT`], [`PUBLISH`], [`REPAIR`], [`WINDOW`],
+/// [`REGISTERS`].
 pub const RIGHT_LINUX: u64 = 1;
 /// [`StartInfo::rights`]: [`WAIT_TICK`].
 pub const RIGHT_TICK: u64 = 2;
 /// [`StartInfo::rights`]: [`FAULT_HANDLER`] and [`STOP`] for other tasks; [`GIVE_RIGHTS`].
 pub const RIGHT_MANAGE: u64 = 4;
+/// [`StartInfo::rights`]: [`RESET`].
+pub const RIGHT_RESET: u64 = 8;
 
 /// The information that a task gets at its start.
 #[repr(C)]
@@ -190,7 +193,8 @@ pub const TRANSFER_RIGHTS: u64 = 4;
 pub const BADGE_FAULT: u64 = 1 << 63;
 /// First word of the reply to a fault: stop the thread.
 pub const FAULT_STOP: u64 = 0;
-/// First word of the reply to a fault: resume the thread where it was or, if word 1 is not 0, at that address.
+/// First word of the reply to a fault: resume the thread where it was or, if word 1 is not 0, at that address. A typed
+/// task's thread is stopped instead of resumed at another address.
 pub const FAULT_RESUME: u64 = 1;
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -284,6 +288,12 @@ pub const READ_LINUX: u64 = 32;
 pub const CLOCK: u64 = 33;
 /// As `parameter`: the operator's parameter.
 pub const PARAMETER: u64 = 34;
+
+/// `rdi`: address of a [`crate::layer::LinuxRegisters`] that the kernel fills in. Needs [`RIGHT_LINUX`].
+pub const REGISTERS: u64 = 35;
+/// Sends what is left for the serial line, and resets the machine: Linux starts again from its firmware. Needs
+/// [`RIGHT_RESET`].
+pub const RESET: u64 = 36;
 
 /// Code of [`EXIT`]: the task panicked.
 pub const EXIT_PANICKED: u64 = 1;

@@ -35,6 +35,9 @@ pub const IOCTL_TYPED_LOAD: u32 = 0xc138_4b11;
 /// `ioctl` request: [`TypedRun`], `_IOWR('K', 18, struct kyozon_typed_run)`.
 pub const IOCTL_TYPED_RUN: u32 = 0xc1d8_4b12;
 
+/// `ioctl` request: [`TypedFilter`], `_IOWR('K', 19, struct kyozon_typed_filter)`.
+pub const IOCTL_TYPED_FILTER: u32 = 0xc110_4b13;
+
 /// Number of the import that ends the program: Linux's number of the system call, as for each of these.
 pub const TYPED_EXIT: u32 = 60;
 /// Number of the import that returns the process's id.
@@ -59,6 +62,19 @@ pub const TYPED_FILE_VIEW: u32 = 0x8009;
 /// one piece: its headers at least. The packet stays until the program ends, and so long counts towards the socket's
 /// memory (SO_RCVBUF). The view is empty if there is no packet.
 pub const TYPED_PACKET_VIEW: u32 = 0x800a;
+/// Number of the import that gives a view of the next packet of the device's filter: bytes. As many bytes from its
+/// start lie in one piece, or all of a packet that is shorter; of a packet that was merged from several, its headers.
+/// The packet stays until the program ends, and then takes the way that the program said. The view is empty if there
+/// is no packet, or the program has as many as it can have at once.
+pub const TYPED_FILTER_VIEW: u32 = 0x800b;
+/// Number of the import that says what becomes of the packet that the filter gave last: `TYPED_DROP` or `TYPED_PASS`,
+/// which is also what becomes of a packet without a verdict. The result is 0, or an error: there is no such packet, or
+/// no such verdict.
+pub const TYPED_VERDICT: u32 = 0x1000;
+/// A verdict: Linux's stack never gets the packet.
+pub const TYPED_DROP: u32 = 0;
+/// A verdict: Linux's stack gets the packet.
+pub const TYPED_PASS: u32 = 1;
 
 /// [`TypedLoad::imports`]: the process answers calls of this import.
 pub const TYPED_OUTSIDE: u32 = 0xffff_ffff;
@@ -133,6 +149,29 @@ pub struct TypedLoad {
     pub import_count: u64,
 }
 assert_size!(TypedLoad, 312);
+
+/// [`TypedFilter::flags`]: packets that come while the queue is full pass, before those that are queued. Without it,
+/// they are dropped.
+pub const TYPED_FULL_PASSES: u32 = 1;
+
+/// Lets the program of this open device filter the packets that an interface receives, until the device is closed, or
+/// the interface is gone or in another namespace. The packets are queued until the program takes them; `poll` waits for
+/// one (`POLLIN`) or the end of the interface (`POLLHUP`). The numbers of packets are in `/proc/PID/fdinfo`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TypedFilter {
+    /// [`TYPED_VERSION`].
+    pub version: u32,
+    /// `TYPED_FULL_PASSES`, or 0.
+    pub flags: u32,
+    /// The interface's index, in the network namespace of the caller.
+    pub interface: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// A C string.
+    pub message: [u8; TYPED_MESSAGE_BYTES],
+}
+assert_size!(TypedFilter, 272);
 
 /// What the checker says about an accepted program.
 #[repr(C)]
@@ -325,4 +364,5 @@ const _: () = {
     assert!(IOCTL_TYPED_CHECK == iowr::<TypedCheck>(16));
     assert!(IOCTL_TYPED_LOAD == iowr::<TypedLoad>(17));
     assert!(IOCTL_TYPED_RUN == iowr::<TypedRun>(18));
+    assert!(IOCTL_TYPED_FILTER == iowr::<TypedFilter>(19));
 };

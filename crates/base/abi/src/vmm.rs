@@ -13,10 +13,10 @@
 
 use crate::assert_size;
 use crate::events::STATUS_WORDS;
-use crate::layer::{Fault, Range, MAX_RANGES};
+use crate::layer::{Fault, LinuxRegisters, Range, MAX_RANGES};
 
 /// Version of this interface.
-pub const VMM_VERSION: u32 = 6;
+pub const VMM_VERSION: u32 = 8;
 
 /// In [`HostEntry::off_types`]: no type switches the machine off.
 pub const SLEEP_UNKNOWN: u32 = 8;
@@ -59,6 +59,10 @@ pub const CALL_WRITE: u64 = 0x4b59_0010;
 pub const CALL_REPORT: u64 = 0x4b59_0011;
 /// From the cokernel: publishes the status in the [`Mailbox`] as the one with index RDI.
 pub const CALL_PUBLISH: u64 = 0x4b59_0012;
+/// From the cokernel: writes Linux's registers on this CPU to the [`Mailbox`].
+pub const CALL_REGISTERS: u64 = 0x4b59_0013;
+/// From the cokernel: sends what is left for the serial line, and resets the machine.
+pub const CALL_RESET: u64 = 0x4b59_0014;
 
 /// [`HostEntry::result`]: success.
 pub const HOST_DONE: u32 = 0;
@@ -306,5 +310,7 @@ pub struct Mailbox {
     pub text: [u8; MAILBOX_BYTES],
     /// The words of a status of the event ring.
     pub status: [u64; STATUS_WORDS],
+    /// From the hypervisor: Linux's registers.
+    pub registers: LinuxRegisters,
 }
-assert_size!(Mailbox, 16 + MAILBOX_BYTES + 8 * STATUS_WORDS);
+assert_size!(Mailbox, 16 + MAILBOX_BYTES + 8 * STATUS_WORDS + 160);

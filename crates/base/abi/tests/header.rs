@@ -86,15 +86,19 @@ fn c_compiler_agrees_on_every_layout_and_shift() {
     layout!(c, Fault, "kyozon_fault": reason, reserved, cr2, cr3, frame);
     layout!(c, UserState, "kyozon_user_state": fs_base, gs_base, ds, es, fs, gs, reserved, ldt, switched);
     layout!(c, Trip, "kyozon_trip": event, deadline_tsc, guard_tsc, next_tsc, period_tsc, result, ticks_inside, stale,
-        parked, foreign, in_transit, inside, machine_check, nmi_entry, machine_check_entry, fault, user, slack_tsc);
+        parked, foreign, in_transit, inside, machine_check, nmi_entry, machine_check_entry, fault, user, slack_tsc,
+        linux_gdtr, linux_idtr);
     layout!(c, BootBlock, "kyozon_boot_block": version, mode, tsc_khz, tick_hz, budget_us, memory, memory_bytes, idle,
         linux_window, linux_repair, report, publish, handlers, enter_user,
-        page_table, tables, paging_levels, piece_count, pieces, tasks, task_count, parameter, data);
+        page_table, tables, paging_levels, piece_count, pieces, tasks, task_count, parameter, data, work,
+        linux_registers);
     layout!(c, Report, "kyozon_report": kind, code, text, bytes);
     layout!(c, Handlers, "kyozon_handlers": tick, user, user_stack);
     layout!(c, TickEvent, "kyozon_tick_event": number, missed, scheduled_tsc, entered_tsc);
     layout!(c, Frame, "kyozon_frame": r15, rdi, vector, error, rip, cs, rflags, rsp, ss);
     layout!(c, Window, "kyozon_window": count, ram);
+    layout!(c, LinuxRegisters, "kyozon_linux_registers": cpu, cr0, cr4, idt_base, idt_limit, gdt_base, gdt_limit, efer,
+        star, lstar, cstar, sfmask, sysenter_cs, sysenter_esp, sysenter_eip, breakpoints, dr7);
     layout!(c, RepairWord, "kyozon_repair_word": address, expected, value);
     layout!(c, RepairRequest, "kyozon_repair_request": count, words);
     layout!(c, Image, "kyozon_image": address, bytes);
@@ -125,7 +129,7 @@ fn c_compiler_agrees_on_every_layout_and_shift() {
         pool_count, check, ram, guest, host, read_only, pool, apic_ids);
     layout!(c, HostStatus, "kyozon_host_status": version, state, ticks, missed, overruns, longest_tsc, due_tsc,
         nested_bytes, findings, differences, doubtful_nmis, exits, histogram, fault);
-    layout!(c, Mailbox, "kyozon_mailbox": kind, code, bytes, text, status);
+    layout!(c, Mailbox, "kyozon_mailbox": kind, code, bytes, text, status, registers);
     layout!(c, Area, "kyozon_area": base, bytes);
     layout!(c, GuestBoot, "kyozon_guest_boot": magic, version, backend, features, peer, peers, hypercall,
         doorbell, call, thread,
@@ -150,6 +154,7 @@ fn c_compiler_agrees_on_every_layout_and_shift() {
         message, message_bytes, host, result, contents, image_bytes, properties);
     layout!(c, TypedRun, "kyozon_typed_run": version, flags, arguments, handles, operations, memory,
         memory_bytes, result, outcome, offset, message);
+    layout!(c, TypedFilter, "kyozon_typed_filter": version, flags, interface, reserved, message);
     layout!(c, TypedGate, "kyozon_typed_gate": address, number, arguments);
     layout!(c, TypedBuild, "kyozon_typed_build": file, file_bytes, image, image_bytes, address, gates, gate_count,
         thunks, imports, import_count, outside, message, message_bytes, host, result, entry, properties, masks,

@@ -1,14 +1,17 @@
 //! The event ring beside a peer that writes any value at any time: nothing outside the ring is accessed, every call
 //! ends, and results are in range. Seeded; `KYOZON_FUZZ_ROUNDS` rounds, 300 by default.
 
-use kyozon_abi::events::{EVENTS_VERSION, EVENT_TEXT_BYTES, MAX_CHECKS, STATUS_WORDS};
+use kyozon_abi::events::{
+    EVENTS_VERSION, EVENT_TEXT_BYTES, MAX_CHECKS, RECORDS_OFFSET, STATUS_WORDS,
+};
 use kyozon_channel::events::{EventReader, EventWriter};
 use kyozon_channel::memory::{Load, Store};
 use kyozon_channel::ring::Outcome;
 use std::cell::{Cell, RefCell};
 
 const RECORDS: u64 = 8;
-const WORDS: usize = 512 + 32 * RECORDS as usize;
+const HEAD: usize = RECORDS_OFFSET as usize / 8;
+const WORDS: usize = HEAD + 32 * RECORDS as usize;
 
 /// xorshift64*: the same numbers from the same seed.
 struct Random(Cell<u64>);
@@ -57,7 +60,7 @@ impl Hostile {
         match self.random.next() % 4 {
             0 => likely,
             1 => (self.random.next() % 4) as usize,
-            2 => 512 + 32 * (self.random.next() % RECORDS) as usize,
+            2 => HEAD + 32 * (self.random.next() % RECORDS) as usize,
             _ => self.random.next() as usize % WORDS,
         }
     }

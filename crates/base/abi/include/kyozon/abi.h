@@ -13,7 +13,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_LAYER_VERSION 4
+#define KYOZON_LAYER_VERSION 6
 
 /*
  Virtual address at which the layer is linked: below 2 GiB, where Linux keeps no global translations.
@@ -378,7 +378,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_EVENTS_VERSION 2
+#define KYOZON_EVENTS_VERSION 4
 
 /*
  Bytes of text in one record.
@@ -411,14 +411,19 @@
 #define KYOZON_EVENT_WALL 5
 
 /*
- Number of entries in [`EventRing::checks`].
+ [`EventRecord::kind`]: the monitor restarts Linux, or says why it does not.
  */
-#define KYOZON_MAX_CHECKS 8
+#define KYOZON_EVENT_RESTART 6
+
+/*
+ Number of entries in [`EventRing::checks`]: as many as fit before the records.
+ */
+#define KYOZON_MAX_CHECKS 62
 
 /*
  Offset of the first record from the start of the ring's memory.
  */
-#define KYOZON_RECORDS_OFFSET 4096
+#define KYOZON_RECORDS_OFFSET 16384
 
 /*
  Words of a status: of a [`CheckStatus`], and of the [`MonitorStatus`].
@@ -971,7 +976,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_VMM_VERSION 6
+#define KYOZON_VMM_VERSION 8
 
 /*
  In [`HostEntry::off_types`]: no type switches the machine off.
@@ -1064,6 +1069,16 @@
  From the cokernel: publishes the status in the [`Mailbox`] as the one with index RDI.
  */
 #define KYOZON_CALL_PUBLISH 1264123922
+
+/*
+ From the cokernel: writes Linux's registers on this CPU to the [`Mailbox`].
+ */
+#define KYOZON_CALL_REGISTERS 1264123923
+
+/*
+ From the cokernel: sends what is left for the serial line, and resets the machine.
+ */
+#define KYOZON_CALL_RESET 1264123924
 
 /*
  [`HostEntry::result`]: success.
@@ -1266,6 +1281,11 @@
 #define KYOZON_IOCTL_TYPED_RUN 3252177682
 
 /*
+ `ioctl` request: [`TypedFilter`], `_IOWR('K', 19, struct kyozon_typed_filter)`.
+ */
+#define KYOZON_IOCTL_TYPED_FILTER 3239070483
+
+/*
  Number of the import that ends the program: Linux's number of the system call, as for each of these.
  */
 #define KYOZON_TYPED_EXIT 60
@@ -1318,6 +1338,31 @@
  memory (SO_RCVBUF). The view is empty if there is no packet.
  */
 #define KYOZON_TYPED_PACKET_VIEW 32778
+
+/*
+ Number of the import that gives a view of the next packet of the device's filter: bytes. As many bytes from its
+ start lie in one piece, or all of a packet that is shorter; of a packet that was merged from several, its headers.
+ The packet stays until the program ends, and then takes the way that the program said. The view is empty if there
+ is no packet, or the program has as many as it can have at once.
+ */
+#define KYOZON_TYPED_FILTER_VIEW 32779
+
+/*
+ Number of the import that says what becomes of the packet that the filter gave last: `TYPED_DROP` or `TYPED_PASS`,
+ which is also what becomes of a packet without a verdict. The result is 0, or an error: there is no such packet, or
+ no such verdict.
+ */
+#define KYOZON_TYPED_VERDICT 4096
+
+/*
+ A verdict: Linux's stack never gets the packet.
+ */
+#define KYOZON_TYPED_DROP 0
+
+/*
+ A verdict: Linux's stack gets the packet.
+ */
+#define KYOZON_TYPED_PASS 1
 
 /*
  [`TypedLoad::imports`]: the process answers calls of this import.
@@ -1410,6 +1455,12 @@
  [`TypedRun::operations`]: `fd_filestat_get`.
  */
 #define KYOZON_TYPED_MAY_STATUS 64
+
+/*
+ [`TypedFilter::flags`]: packets that come while the queue is full pass, before those that are queued. Without it,
+ they are dropped.
+ */
+#define KYOZON_TYPED_FULL_PASSES 1
 
 /*
  [`TypedRun::outcome`]: the entry returned `result`, or 0 if it has no result.
@@ -1827,6 +1878,15 @@ struct kyozon_boot_block {
          Virtual address of a word that has [`WORK_TICK`] set while a tick waits for the cokernel.
          */
         uint64_t work;
+        /*
+         `extern "C" fn(*mut LinuxRegisters) -> i64`: reports the system registers of this CPU as Linux left them.
+         */
+        uint64_t linux_registers;
+        /*
+         `extern "C" fn() -> i64`: sends what is left for the serial line, and resets the machine. Returns only if there
+         is no Linux.
+         */
+        uint64_t reset;
 };
 
 /*
@@ -2065,6 +2125,14 @@ struct kyozon_trip {
          period: [`SLACK_US`] plus the period divided by [`SLACK_DIVISOR`].
          */
         uint64_t slack_tsc;
+        /*
+         Trampoline: Linux's global descriptor table, as SGDT stores it: 2 bytes of limit, 8 bytes of address.
+         */
+        uint64_t linux_gdtr[2];
+        /*
+         Trampoline: Linux's interrupt descriptor table, as SIDT stores it.
+         */
+        uint64_t linux_idtr[2];
 };
 
 /*
@@ -2101,6 +2169,80 @@ struct kyozon_window {
          System RAM, in ascending order.
          */
         struct kyozon_range ram[KYOZON_MAX_RANGES];
+};
+
+/*
+ System registers of the CPU on which the cokernel runs, as Linux left them.
+ */
+struct kyozon_linux_registers {
+        /*
+         Linux's logical number of the CPU.
+         */
+        uint64_t cpu;
+        /*
+         Control register 0.
+         */
+        uint64_t cr0;
+        /*
+         Control register 4.
+         */
+        uint64_t cr4;
+        /*
+         Virtual address of the interrupt descriptor table.
+         */
+        uint64_t idt_base;
+        /*
+         Bytes of the interrupt descriptor table, less one.
+         */
+        uint64_t idt_limit;
+        /*
+         Virtual address of the global descriptor table.
+         */
+        uint64_t gdt_base;
+        /*
+         Bytes of the global descriptor table, less one.
+         */
+        uint64_t gdt_limit;
+        /*
+         EFER (MSR 0xc0000080).
+         */
+        uint64_t efer;
+        /*
+         STAR (MSR 0xc0000081).
+         */
+        uint64_t star;
+        /*
+         LSTAR (MSR 0xc0000082): the entry of 64-bit system calls.
+         */
+        uint64_t lstar;
+        /*
+         CSTAR (MSR 0xc0000083): the entry of 32-bit system calls.
+         */
+        uint64_t cstar;
+        /*
+         SFMASK (MSR 0xc0000084).
+         */
+        uint64_t sfmask;
+        /*
+         SYSENTER_CS (MSR 0x174).
+         */
+        uint64_t sysenter_cs;
+        /*
+         SYSENTER_ESP (MSR 0x175).
+         */
+        uint64_t sysenter_esp;
+        /*
+         SYSENTER_EIP (MSR 0x176).
+         */
+        uint64_t sysenter_eip;
+        /*
+         Debug registers 0 to 3: addresses of breakpoints.
+         */
+        uint64_t breakpoints[4];
+        /*
+         Debug register 7. In mode none, Linux's handler of non-maskable interrupts has cleared its enable bits.
+         */
+        uint64_t dr7;
 };
 
 /*
@@ -2525,7 +2667,8 @@ struct kyozon_event_record {
          */
         uint32_t kind;
         /*
-         A number whose meaning depends on `kind`: the index of the check, the vector.
+         A number whose meaning depends on `kind`: the vector of a fault. Of the monitor's lines: the index of the check
+         in bits 0 to 7, and above them one more than the number of the finding's class, or 0.
          */
         uint32_t code;
         /*
@@ -3182,6 +3325,10 @@ struct kyozon_mailbox {
          The words of a status of the event ring.
          */
         uint64_t status[KYOZON_STATUS_WORDS];
+        /*
+         From the hypervisor: Linux's registers.
+         */
+        struct kyozon_linux_registers registers;
 };
 
 /*
@@ -3484,6 +3631,34 @@ struct kyozon_typed_run {
          Offset in the text, or the number of an import.
          */
         uint32_t offset;
+        /*
+         A C string.
+         */
+        uint8_t message[KYOZON_TYPED_MESSAGE_BYTES];
+};
+
+/*
+ Lets the program of this open device filter the packets that an interface receives, until the device is closed, or
+ the interface is gone or in another namespace. The packets are queued until the program takes them; `poll` waits for
+ one (`POLLIN`) or the end of the interface (`POLLHUP`). The numbers of packets are in `/proc/PID/fdinfo`.
+ */
+struct kyozon_typed_filter {
+        /*
+         [`TYPED_VERSION`].
+         */
+        uint32_t version;
+        /*
+         `TYPED_FULL_PASSES`, or 0.
+         */
+        uint32_t flags;
+        /*
+         The interface's index, in the network namespace of the caller.
+         */
+        uint32_t interface;
+        /*
+         Zero.
+         */
+        uint32_t reserved;
         /*
          A C string.
          */

@@ -66,8 +66,13 @@ pub struct BootBlock {
     pub data: Range,
     /// Virtual address of a word that has [`WORK_TICK`] set while a tick waits for the cokernel.
     pub work: u64,
+    /// `extern "C" fn(*mut LinuxRegisters) -> i64`: reports the system registers of this CPU as Linux left them.
+    pub linux_registers: u64,
+    /// `extern "C" fn() -> i64`: sends what is left for the serial line, and resets the machine. Returns only if there
+    /// is no Linux.
+    pub reset: u64,
 }
-assert_size!(BootBlock, 176);
+assert_size!(BootBlock, 192);
 
 /// [`BootBlock::work`]: a tick waits.
 pub const WORK_TICK: u32 = 1;

@@ -34,6 +34,47 @@ pub struct Window {
 }
 assert_size!(Window, 8 + 16 * MAX_RANGES);
 
+/// System registers of the CPU on which the cokernel runs, as Linux left them.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinuxRegisters {
+    /// Linux's logical number of the CPU.
+    pub cpu: u64,
+    /// Control register 0.
+    pub cr0: u64,
+    /// Control register 4.
+    pub cr4: u64,
+    /// Virtual address of the interrupt descriptor table.
+    pub idt_base: u64,
+    /// Bytes of the interrupt descriptor table, less one.
+    pub idt_limit: u64,
+    /// Virtual address of the global descriptor table.
+    pub gdt_base: u64,
+    /// Bytes of the global descriptor table, less one.
+    pub gdt_limit: u64,
+    /// EFER (MSR 0xc0000080).
+    pub efer: u64,
+    /// STAR (MSR 0xc0000081).
+    pub star: u64,
+    /// LSTAR (MSR 0xc0000082): the entry of 64-bit system calls.
+    pub lstar: u64,
+    /// CSTAR (MSR 0xc0000083): the entry of 32-bit system calls.
+    pub cstar: u64,
+    /// SFMASK (MSR 0xc0000084).
+    pub sfmask: u64,
+    /// SYSENTER_CS (MSR 0x174).
+    pub sysenter_cs: u64,
+    /// SYSENTER_ESP (MSR 0x175).
+    pub sysenter_esp: u64,
+    /// SYSENTER_EIP (MSR 0x176).
+    pub sysenter_eip: u64,
+    /// Debug registers 0 to 3: addresses of breakpoints.
+    pub breakpoints: [u64; 4],
+    /// Debug register 7. In mode none, Linux's handler of non-maskable interrupts has cleared its enable bits.
+    pub dr7: u64,
+}
+assert_size!(LinuxRegisters, 160);
+
 /// One word of a repair.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -148,5 +148,9 @@ pub struct Trip {
     /// Module: time-stamp counter ticks by which the timer's clock and the time-stamp counter may disagree over a
     /// period: [`SLACK_US`] plus the period divided by [`SLACK_DIVISOR`].
     pub slack_tsc: u64,
+    /// Trampoline: Linux's global descriptor table, as SGDT stores it: 2 bytes of limit, 8 bytes of address.
+    pub linux_gdtr: [u64; 2],
+    /// Trampoline: Linux's interrupt descriptor table, as SIDT stores it.
+    pub linux_idtr: [u64; 2],
 }
-assert_size!(Trip, 352);
+assert_size!(Trip, 384);
