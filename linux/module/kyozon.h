@@ -38,8 +38,6 @@ struct kyozon_table_pointer {
 /* The trampoline's data, mapped at the same address in both worlds. */
 struct kyozon_world {
 	struct kyozon_trip trip;
-	struct kyozon_table_pointer linux_gdtr;
-	struct kyozon_table_pointer linux_idtr;
 	struct kyozon_table_pointer gdtr;
 	struct kyozon_table_pointer idtr;
 	u64 linux_rsp;
@@ -80,8 +78,8 @@ KYOZON_WORLD_ASSERT(USER_FS, trip.user.fs);
 KYOZON_WORLD_ASSERT(USER_GS, trip.user.gs);
 KYOZON_WORLD_ASSERT(USER_LDT, trip.user.ldt);
 KYOZON_WORLD_ASSERT(USER_SWITCHED, trip.user.switched);
-KYOZON_WORLD_ASSERT(LINUX_GDTR, linux_gdtr);
-KYOZON_WORLD_ASSERT(LINUX_IDTR, linux_idtr);
+KYOZON_WORLD_ASSERT(LINUX_GDTR, trip.linux_gdtr);
+KYOZON_WORLD_ASSERT(LINUX_IDTR, trip.linux_idtr);
 KYOZON_WORLD_ASSERT(GDTR, gdtr);
 KYOZON_WORLD_ASSERT(IDTR, idtr);
 KYOZON_WORLD_ASSERT(LINUX_RSP, linux_rsp);

@@ -53,6 +53,8 @@ mod none;
 #[cfg(target_os = "none")]
 mod owned;
 #[cfg(target_os = "none")]
+mod reset;
+#[cfg(target_os = "none")]
 mod serial;
 #[cfg(target_os = "none")]
 pub mod ticks;

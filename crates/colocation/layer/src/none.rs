@@ -1,16 +1,48 @@
 //! Mode none: nothing stands between Linux and the cokernel. The layer itself writes Linux's memory and the event ring.
 
 use crate::arch::x86_64::{self as arch, user_state::Saved};
-use crate::cokernel::services::{linux_window, publish, repair_with, report, Services};
-use crate::cokernel::state::entry;
-use kyozon_abi::layer::RepairRequest;
+use crate::cokernel::services::{
+    linux_window, publish, registers_with, repair_with, report, Services,
+};
+use crate::cokernel::state::{entry, trip};
+use crate::cokernel::{reports, user_mode};
+use crate::reset;
+use kyozon_abi::layer::{LinuxRegisters, RepairRequest};
 
 /// The services of mode none.
-pub(crate) static SERVICES: Services =
-    Services { window: linux_window, repair, report, publish, user_state: Some(Saved::NONE) };
+pub(crate) static SERVICES: Services = Services {
+    window: linux_window,
+    registers,
+    repair,
+    report,
+    publish,
+    reset,
+    user_state: Some(Saved::NONE),
+};
+
+extern "C" fn registers(to: *mut LinuxRegisters) -> i64 {
+    registers_with(read_registers, to)
+}
+
+/// The trampoline has saved the descriptor tables, and `user_state` what it switched; a trip changes no other.
+fn read_registers() -> LinuxRegisters {
+    let (gdt, idt) = (trip!(linux_gdtr), trip!(linux_idtr));
+    let table = |[low, high]: [u64; 2]| (low >> 16 | high << 48, low & 0xffff);
+    let ((gdt_base, gdt_limit), (idt_base, idt_limit)) = (table(gdt), table(idt));
+    // SAFETY: a service of a mode with a place for the user state.
+    let others = unsafe { user_mode::linux_registers() };
+    LinuxRegisters { gdt_base, gdt_limit, idt_base, idt_limit, ..others }
+}
 
 extern "C" fn repair(request: *const RepairRequest) -> i64 {
     repair_with(write, request)
+}
+
+/// Linux's other CPUs run on until the machine resets.
+extern "C" fn reset() -> i64 {
+    // SAFETY: a service, which does not return.
+    unsafe { reports::flush_serial() };
+    reset::machine()
 }
 
 /// Writes the word at physical address `address`, in System RAM, through the repair slot.

@@ -10,6 +10,8 @@ const LINE_STATUS: u16 = 5;
 const BUFFER_EMPTY: u8 = 1 << 5;
 /// Milliseconds that [`drain`] may take.
 const DRAIN_MS: u64 = 5;
+/// Milliseconds without a byte after which [`flush`] gives up.
+const PATIENCE_MS: u64 = 100;
 
 /// Sends as much of the waiting lines as the port accepts now. Returns whether it accepted any.
 pub fn feed(events: &mut Events, port: u16) -> bool {
@@ -26,6 +28,20 @@ pub fn feed(events: &mut Events, port: u16) -> bool {
         }
     }
     accepted
+}
+
+/// Calls `feed_some` until it says that no line waits any more (`None`), or until it accepts nothing for a while.
+#[cold]
+pub fn flush(tsc_khz: u64, mut feed_some: impl FnMut() -> Option<bool>) {
+    let mut heard = arch::tsc();
+    while let Some(accepted) = feed_some() {
+        let now = arch::tsc();
+        if accepted {
+            heard = now;
+        } else if now.wrapping_sub(heard) > PATIENCE_MS * tsc_khz {
+            return;
+        }
+    }
 }
 
 /// Sends the rest of the waiting lines, for at most a few milliseconds.

@@ -14,7 +14,7 @@ const HEAP_BYTES: u64 = 256 << 10;
 /// Pages that the heap leaves free, enough for a table of each level: the last mapping cannot fail halfway.
 const SPARE_PAGES: u64 = 4;
 /// Rights of the first task.
-const FIRST_RIGHTS: u64 = RIGHT_LINUX | RIGHT_TICK | RIGHT_MANAGE;
+const FIRST_RIGHTS: u64 = RIGHT_LINUX | RIGHT_TICK | RIGHT_MANAGE | RIGHT_RESET;
 // Priorities: initial and maximum. The first task precedes all others.
 const FIRST_PRIORITY: (u8, u8) = (24, 31);
 const OTHER_PRIORITY: (u8, u8) = (8, 15);

@@ -63,6 +63,8 @@ impl Kernel {
             PUBLISH => self.publish(a, b, machine),
             REPAIR => self.repair(a, machine),
             WINDOW => self.window(a, machine),
+            REGISTERS => self.linux_registers(a, machine),
+            RESET => self.reset(machine),
             SUPERVISE => self.supervise(a),
             RETURNED => return self.typed_returned(machine),
             _ => Err(E_CALL),

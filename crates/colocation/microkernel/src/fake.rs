@@ -26,6 +26,7 @@ pub struct Fake {
     pub lines: Vec<String>,
     pub published: Vec<(u64, StatusWords)>,
     pub repairs: Vec<RepairRequest>,
+    pub resets: u32,
     pub answer: i64,
     pub cr2: u64,
     pub clock: u64,
@@ -45,6 +46,7 @@ impl Fake {
             lines: Vec::new(),
             published: Vec::new(),
             repairs: Vec::new(),
+            resets: 0,
             answer: 0,
             cr2: 0,
             clock: 0,
@@ -102,6 +104,15 @@ impl Machine for Fake {
             *word = from + 8 * n as u64;
         }
         true
+    }
+    fn linux_registers(&mut self, registers: &mut LinuxRegisters) -> i64 {
+        registers.cpu = 7;
+        registers.dr7 = 0x400;
+        self.answer
+    }
+    fn reset(&mut self) -> i64 {
+        self.resets += 1;
+        self.answer
     }
     fn window(&mut self, window: &mut Window) -> i64 {
         window.count = 1;

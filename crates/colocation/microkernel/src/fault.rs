@@ -77,7 +77,9 @@ impl Kernel {
     /// Carries out the fault handler's answer for `thread`, which is in no queue.
     pub(crate) fn after_fault(&mut self, thread: ThreadId, what: u64, rip: u64) {
         self.threads[thread].faulted = false;
-        if what == FAULT_RESUME {
+        // Typed code continues where it was only: of other addresses nothing was checked.
+        let typed = self.typed.is_some_and(|typed| typed.task == self.threads[thread].task);
+        if what == FAULT_RESUME && !(typed && rip != 0) {
             if rip != 0 {
                 self.threads[thread].frame.rip = rip;
             }

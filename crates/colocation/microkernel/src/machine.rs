@@ -1,7 +1,7 @@
 //! The machine and the layer as the kernel's logic sees them. Tests on the host have another implementation.
 
 use kyozon_abi::events::StatusWords;
-use kyozon_abi::layer::{RepairRequest, TickEvent, Window};
+use kyozon_abi::layer::{LinuxRegisters, RepairRequest, TickEvent, Window};
 
 /// Words of a page.
 pub const WORDS: usize = 512;
@@ -37,6 +37,10 @@ pub trait Machine: Frames {
     /// Copies words from Linux's physical address `from` to the page `to` of the cokernel, from word `at` on. False if
     /// not all of them are in a readable range and in the page.
     fn copy_linux(&mut self, from: u64, to: u64, at: usize, words: usize) -> bool;
+    /// Fills in Linux's registers on this CPU. Returns 0 or `SERVICE_*`.
+    fn linux_registers(&mut self, registers: &mut LinuxRegisters) -> i64;
+    /// Resets the machine. Returns only if there is no Linux: `SERVICE_*`.
+    fn reset(&mut self) -> i64;
     /// Fills in the readable ranges of Linux's memory. Returns 0 or `SERVICE_*`.
     fn window(&mut self, window: &mut Window) -> i64;
 }

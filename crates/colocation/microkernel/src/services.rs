@@ -71,6 +71,50 @@ impl Kernel {
         service(machine.repair(&request))
     }
 
+    /// Returns only if the layer refuses.
+    pub(crate) fn reset(&mut self, machine: &mut impl Machine) -> Result<i64, i64> {
+        self.needs(RIGHT_RESET)?;
+        service(machine.reset())
+    }
+
+    pub(crate) fn linux_registers(
+        &mut self,
+        address: u64,
+        machine: &mut impl Machine,
+    ) -> Result<i64, i64> {
+        self.needs(RIGHT_LINUX)?;
+        let space = self.tasks[self.current_task()].space;
+        let mut r = LinuxRegisters::default();
+        let answer = service(machine.linux_registers(&mut r))?;
+        let [b0, b1, b2, b3] = r.breakpoints;
+        let words: [u64; size_of::<LinuxRegisters>() / 8] = [
+            r.cpu,
+            r.cr0,
+            r.cr4,
+            r.idt_base,
+            r.idt_limit,
+            r.gdt_base,
+            r.gdt_limit,
+            r.efer,
+            r.star,
+            r.lstar,
+            r.cstar,
+            r.sfmask,
+            r.sysenter_cs,
+            r.sysenter_esp,
+            r.sysenter_eip,
+            b0,
+            b1,
+            b2,
+            b3,
+            r.dr7,
+        ];
+        if !space.write(machine, address, &words) {
+            return Err(E_ADDRESS);
+        }
+        Ok(answer)
+    }
+
     pub(crate) fn window(&mut self, address: u64, machine: &mut impl Machine) -> Result<i64, i64> {
         self.needs(RIGHT_LINUX)?;
         let space = self.tasks[self.current_task()].space;

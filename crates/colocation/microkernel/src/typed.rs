@@ -16,7 +16,8 @@ use kyozon_abi::task::*;
 use kyozon_typed_checker::error::Error;
 use kyozon_typed_checker::flow::Memory;
 use kyozon_typed_checker::program::{Host, Import, Program, MAGIC, STUB};
-use kyozon_typed_checker::{check_while, STACK};
+use kyozon_typed_checker::value::Value;
+use kyozon_typed_checker::STACK;
 use kyozon_typed_manifest::{Kind, Malformed, Manifest, PAGE as WASM_PAGE, START};
 
 /// Where the program's text and tables lie.
@@ -88,8 +89,16 @@ pub struct Gates {
     pub call: u64,
     /// For calls that may wait.
     pub wait: u64,
-    /// The entry returns there.
+    /// For the return of the entry.
     pub returned: u64,
+}
+
+/// The code of a stub: mov $number, %eax; mov $gate, %r11d; jmp *%r11
+fn jump(number: u32, gate: u64) -> Option<[u8; 14]> {
+    let mut code = [0xb8, 0, 0, 0, 0, 0x41, 0xbb, 0, 0, 0, 0, 0x41, 0xff, 0xe3];
+    code[1..5].copy_from_slice(&number.to_le_bytes());
+    code[7..11].copy_from_slice(&u32::try_from(gate).ok()?.to_le_bytes());
+    Some(code)
 }
 
 /// Why a program does not become a task.
@@ -105,6 +114,8 @@ pub enum Refusal {
     Import(u32),
     /// The call has other arguments or another result.
     Signature(u32),
+    /// Its entry expects more of its arguments than what the kernel passes.
+    Entry,
     /// It was compiled, and exports no function `run` without arguments.
     Run,
 }
@@ -119,6 +130,7 @@ impl fmt::Display for Refusal {
             Self::Signature(n) => {
                 write!(f, "import {n}: the call has other arguments or another result")
             }
+            Self::Entry => f.write_str("its entry takes more than one number of 32 bits"),
             Self::Run => f.write_str("it exports no function run without arguments and results"),
         }
     }
@@ -146,22 +158,31 @@ pub fn check<'a>(
     mut pause: impl FnMut(),
 ) -> Result<Accepted<'a>, Refusal> {
     let mut steps = 0u32;
-    let go_on = || {
+    let mut go_on = || {
         steps = steps.wrapping_add(1);
         if steps.is_multiple_of(STEPS) {
             pause();
         }
         true
     };
-    let verdict = check_while(file, HOST, memory, faults, go_on).map_err(Refusal::Checker)?;
+    let verdict = kyozon_typed_checker::check(file, HOST, memory, faults, &mut go_on);
+    let verdict = verdict.map_err(Refusal::Checker)?;
     if verdict.vectors {
         return Err(Refusal::Vectors);
     }
     let program = verdict.program;
+    // The kernel passes 32 bits in rdi. In other registers is whatever the program left there when it returned.
+    let entry = program.signature(program.function(program.entry).signature);
+    let passed = [Value::data(4)].into_iter().chain([Value::UNKNOWN; 5]);
+    if !passed.zip(entry.arguments).all(|(value, argument)| value.within(argument)) {
+        return Err(Refusal::Entry);
+    }
     let (mut manifest, mut run) = (None, None);
     if !program.rest().is_empty() {
-        let parsed = Manifest::parse(program.rest(), HOST.reserved).map_err(Refusal::Manifest)?;
+        let parsed = Manifest::parse_with(program.rest(), HOST.reserved, || _ = go_on())
+            .map_err(Refusal::Manifest)?;
         let is_run = |e: &kyozon_typed_manifest::Export<'_>| {
+            pause();
             e.kind == Kind::Function && e.name == "run" && e.signature == ":"
         };
         run = Some(parsed.exports().find(is_run).ok_or(Refusal::Run)?.number);
@@ -169,6 +190,7 @@ pub fn check<'a>(
     }
     let accepted = Accepted { program, manifest, run };
     for n in 0..program.import_count() {
+        pause();
         let call = accepted.call(program.import(n)).ok_or(Refusal::Import(n))?;
         let [result, count, _, _, _, _, _, _, stack, ..] =
             *program.signature_bytes(program.import(n).signature);
@@ -186,9 +208,10 @@ impl Accepted<'_> {
         let Some(manifest) = &self.manifest else {
             return CALLS.iter().find(|call| call.number == u64::from(import.number));
         };
-        let import = manifest.imports().nth(import.number.into())?;
-        let named = |call: &&Call| call.name == import.name && call.signature == import.signature;
-        CALLS.iter().find(named).filter(|_| import.module == "task")
+        let [module, name, signature] = manifest.import_bytes(import.number.into())?;
+        let named =
+            |call: &&Call| call.name.as_bytes() == name && call.signature.as_bytes() == signature;
+        CALLS.iter().find(named).filter(|_| module == b"task")
     }
 }
 
@@ -218,7 +241,10 @@ impl<F: Frames> Boot<'_, F> {
     ) -> Option<()> {
         let low = self.tables.low?;
         let program = &accepted.program;
-        let pages = u64::from(program.image_size()).div_ceil(PAGE);
+        // The entry returns to a stub of its own, behind the others: a program may end by a jump to an import, which
+        // then continues there, and only addresses in the image are typed code's.
+        let back = program.image_size();
+        let pages = u64::from(back + STUB).div_ceil(PAGE);
         self.typed_pages(&low, IMAGE.base, pages.min(IMAGE.bytes / PAGE), FILL, TYPED_TEXT)?;
         self.typed_pages(&low, STACK_START, u64::from(STACK) / PAGE, 0, TYPED_DATA)?;
         let mut memory = (TASK_REGION, PLAIN_BYTES);
@@ -250,12 +276,9 @@ impl<F: Frames> Boot<'_, F> {
         for n in 0..count {
             let call = accepted.call(program.import(n))?;
             let gate = if call.waits { self.gates.wait } else { self.gates.call };
-            // mov $number, %eax; mov $gate, %r11d; jmp *%r11
-            let mut code = [0xb8, 0, 0, 0, 0, 0x41, 0xbb, 0, 0, 0, 0, 0x41, 0xff, 0xe3];
-            code[1..5].copy_from_slice(&(call.number as u32).to_le_bytes());
-            code[7..11].copy_from_slice(&u32::try_from(gate).ok()?.to_le_bytes());
-            self.put(&low, stub(n), &code)?;
+            self.put(&low, stub(n), &jump(call.number as u32, gate)?)?;
         }
+        self.put(&low, at(back), &jump(0, self.gates.returned)?)?;
         for register in 0..16u8 {
             // jmp *%register
             let code = [0x40 | register >> 3, 0xff, 0xe0 | register & 7];
@@ -263,7 +286,7 @@ impl<F: Frames> Boot<'_, F> {
         }
         // ret
         self.put(&low, stub(count + 16), &[0xc3])?;
-        self.put(&low, STACK_TOP - 8, &self.gates.returned.to_le_bytes())?;
+        self.put(&low, STACK_TOP - 8, &at(back).to_le_bytes())?;
         kernel.tasks[task].space =
             crate::space::Space::new(self.frames, self.memory, &self.tables)?;
         let (rights, (_, most)) = crate::boot::privileges(task);
@@ -274,7 +297,7 @@ impl<F: Frames> Boot<'_, F> {
             entry: at(program.function(program.entry).start),
             memory,
             run: accepted.run,
-            returned: self.gates.returned,
+            returned: at(back),
             parameter: self.info.parameter,
         });
         Some(())

@@ -1,6 +1,7 @@
 //! Memory that the kernel maps for a task in addition to its image: the loader's data and Linux's memory.
 
 use crate::{linux, Result};
+use core::cell::Cell;
 use core::sync::atomic::AtomicU64;
 use kyozon_abi::layer::{Range, Window, MAX_RANGES};
 use kyozon_abi::task::{StartInfo, TASK_WINDOW_BASE, TASK_WINDOW_BYTES};
@@ -100,13 +101,15 @@ unsafe fn word(physical: u64) -> u64 {
 struct Ram {
     ranges: [Range; MAX_RANGES],
     count: usize,
+    /// The range that the last answer was found in: usually it has the next one, too.
+    last: Cell<usize>,
 }
 
 impl Ram {
     /// The parts of the ranges that a task's window covers.
     fn new(window: &Window) -> Self {
         let count = window.ram.len().min(usize::try_from(window.count).unwrap_or(0));
-        let mut ram = Self { ranges: [Range::default(); MAX_RANGES], count: 0 };
+        let mut ram = Self { ranges: [Range::default(); MAX_RANGES], count: 0, last: Cell::new(0) };
         for range in &window.ram[..count] {
             let bytes = range.bytes.min(TASK_WINDOW_BYTES.saturating_sub(range.base));
             if bytes != 0 {
@@ -123,10 +126,15 @@ impl Ram {
 
     #[inline]
     fn contains(&self, physical: u64, bytes: u64) -> bool {
-        self.as_slice().iter().any(|range| {
+        let has = |range: &Range| {
             let inside = physical.wrapping_sub(range.base);
             inside < range.bytes && bytes <= range.bytes - inside
-        })
+        };
+        if self.ranges.get(self.last.get()).is_some_and(has) {
+            return true;
+        }
+        let found = self.as_slice().iter().position(has);
+        found.inspect(|at| self.last.set(*at)).is_some()
     }
 }
 

@@ -5,10 +5,10 @@ use crate::{Error, Result};
 use core::fmt;
 use kyozon_abi::events::StatusWords;
 use kyozon_abi::layer::{
-    Range, RepairRequest, Report, TickEvent, Window, MAX_RANGES, REPORT_BYTES,
+    LinuxRegisters, Range, RepairRequest, Report, TickEvent, Window, MAX_RANGES, REPORT_BYTES,
 };
 use kyozon_abi::line::Line;
-use kyozon_abi::task::{PUBLISH, REPAIR, REPORT, WAIT_TICK, WINDOW};
+use kyozon_abi::task::{PUBLISH, REGISTERS, REPAIR, REPORT, RESET, WAIT_TICK, WINDOW};
 
 /// Waits for the next tick. `missed` counts the ticks since this thread last waited.
 pub fn wait_tick() -> Result<TickEvent> {
@@ -45,6 +45,20 @@ pub fn window() -> Result<Window> {
     // SAFETY: the kernel writes the structure.
     unsafe { raw::simple(WINDOW, (&raw mut window) as u64, 0, 0) }?;
     Ok(window)
+}
+
+/// The system registers of this CPU as Linux left them.
+pub fn registers() -> Result<LinuxRegisters> {
+    let mut registers = LinuxRegisters::default();
+    // SAFETY: the kernel writes the structure.
+    unsafe { raw::simple(REGISTERS, (&raw mut registers) as u64, 0, 0) }?;
+    Ok(registers)
+}
+
+/// Sends what is left for the serial line, and resets the machine. Returns only if that is impossible.
+pub fn reset() -> Result<()> {
+    // SAFETY: no memory is touched.
+    unsafe { raw::simple(RESET, 0, 0, 0) }.map(drop)
 }
 
 /// Like [`report()`], with formatting. Longer text is cut off.

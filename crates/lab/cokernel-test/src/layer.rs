@@ -49,6 +49,11 @@ pub fn linux_window(window: *mut Window) -> i64 {
     service!(linux_window: fn(*mut Window) -> i64, window)
 }
 
+/// Fills in Linux's registers on this CPU.
+pub fn linux_registers(registers: *mut LinuxRegisters) -> i64 {
+    service!(linux_registers: fn(*mut LinuxRegisters) -> i64, registers)
+}
+
 /// Carries out a repair transaction.
 pub fn linux_repair(request: *const RepairRequest) -> i64 {
     service!(linux_repair: fn(*const RepairRequest) -> i64, request)

@@ -291,6 +291,7 @@ fn hostile(boot: &BootBlock) {
     for address in bad {
         for answer in [
             linux_window(address as *mut Window),
+            linux_registers(address as *mut LinuxRegisters),
             linux_repair(address as *const RepairRequest),
             handlers(address as *const Handlers),
             enter_user(address as *mut Frame),

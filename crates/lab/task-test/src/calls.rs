@@ -4,7 +4,7 @@ use crate::check::Checks;
 use crate::peer;
 use alloc::{boxed::Box, vec, vec::Vec};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use kyozon_abi::events::CheckStatus;
+use kyozon_abi::events::{CheckStatus, MONITOR_INDEX};
 use kyozon_abi::layer::*;
 use kyozon_abi::task::*;
 use kyozon_task::data::{self, LinuxMemory};
@@ -177,7 +177,7 @@ fn around_linux(c: &mut Checks, info: &StartInfo) {
     c.same("ticks", second.scheduled_tsc > first.scheduled_tsc, true);
     let status = CheckStatus { passes: 3, ..CheckStatus::named("test") }.to_words();
     c.same("publish", linux::publish(0, &status), Ok(()));
-    c.same("publish", linux::publish(9, &status), Err(Error::Argument));
+    c.same("publish", linux::publish(MONITOR_INDEX + 1, &status), Err(Error::Argument));
     let mut request = RepairRequest { count: 0, words: [RepairWord::default(); MAX_REPAIR_WORDS] };
     if info.mode == MODE_ALONE {
         c.same("window", linux::window().map(drop), Err(Error::Unavailable));

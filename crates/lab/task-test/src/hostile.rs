@@ -115,7 +115,7 @@ fn without_rights(c: &mut Checks) {
         let answer = Endpoint::of_task(1).call([peer::ANY, number, a, b, d, 0]);
         answer.map_or(i64::MAX, |m| m.words[0] as i64)
     };
-    for number in [WAIT_TICK, REPORT, PUBLISH, REPAIR, WINDOW, STOP, GIVE_RIGHTS] {
+    for number in [WAIT_TICK, REPORT, PUBLISH, REPAIR, WINDOW, RESET, STOP, GIVE_RIGHTS] {
         c.same("right", ask(number, 0, 0, 0), E_RIGHT);
     }
     c.same("right", ask(FAULT_HANDLER, 0, HANDLE_OWN, 0), E_RIGHT);
@@ -173,7 +173,7 @@ pub extern "C" fn fuzz(seed: u64) -> ! {
         _ => 0,
     };
     loop {
-        let number = value() % 34;
+        let number = value() % (RESET + 1);
         // A thread that ends or waits for ever makes no more calls.
         let ends = [EXIT, EXIT_THREAD, RECEIVE, REPLY_RECEIVE, WAIT, CALL].contains(&number);
         if ends && (number == EXIT || value() % 5000 != 1) {

@@ -3,11 +3,13 @@
 use crate::arch::x86_64::user_state::Saved;
 use crate::cokernel::services::{publish, report, Services};
 use crate::cokernel::state::space;
-use kyozon_abi::layer::{RepairRequest, Window, SERVICE_BAD_ADDRESS, SERVICE_UNAVAILABLE};
+use kyozon_abi::layer::{
+    LinuxRegisters, RepairRequest, Window, SERVICE_BAD_ADDRESS, SERVICE_UNAVAILABLE,
+};
 
 /// The services of mode alone.
 pub(crate) static SERVICES: Services =
-    Services { window, repair, report, publish, user_state: Some(Saved::NONE) };
+    Services { window, registers, repair, report, publish, reset, user_state: Some(Saved::NONE) };
 
 extern "C" fn window(window: *mut Window) -> i64 {
     if space().can_write::<Window>(window as u64) {
@@ -15,6 +17,18 @@ extern "C" fn window(window: *mut Window) -> i64 {
     } else {
         SERVICE_BAD_ADDRESS
     }
+}
+
+extern "C" fn registers(to: *mut LinuxRegisters) -> i64 {
+    if space().can_write::<LinuxRegisters>(to as u64) {
+        SERVICE_UNAVAILABLE
+    } else {
+        SERVICE_BAD_ADDRESS
+    }
+}
+
+extern "C" fn reset() -> i64 {
+    SERVICE_UNAVAILABLE
 }
 
 extern "C" fn repair(request: *const RepairRequest) -> i64 {

@@ -68,6 +68,18 @@ pub(crate) unsafe fn feed_serial() {
     }
 }
 
+/// Sends all lines that are left to the serial line. It gives up if the port takes nothing for a while.
+///
+/// # Safety
+///
+/// Nothing of the cokernel or of a service runs again.
+pub(crate) unsafe fn flush_serial() {
+    let Some(port) = port() else { return };
+    // SAFETY: the caller's promise.
+    let events = unsafe { EVENTS.get() };
+    serial::flush(entry().tsc_khz, || events.has_serial().then(|| serial::feed(events, port)));
+}
+
 /// Sends the rest of the lines to the serial line, for a bounded time.
 ///
 /// # Safety

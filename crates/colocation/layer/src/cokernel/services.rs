@@ -9,15 +9,18 @@ use crate::repair;
 use core::sync::atomic::Ordering::Relaxed;
 use kyozon_abi::events::{StatusWords, MONITOR_INDEX};
 use kyozon_abi::layer::{
-    Frame, Handlers, RepairRequest, Report, Window, REPORT_BYTES, SERVICE_BAD_ADDRESS,
+    Frame, Handlers, LinuxRegisters, RepairRequest, Report, Window, REPORT_BYTES,
+    SERVICE_BAD_ADDRESS,
 };
 
 /// The services that differ from mode to mode. See [`kyozon_abi::layer::BootBlock`].
 pub(crate) struct Services {
     pub(crate) window: extern "C" fn(*mut Window) -> i64,
+    pub(crate) registers: extern "C" fn(*mut LinuxRegisters) -> i64,
     pub(crate) repair: extern "C" fn(*const RepairRequest) -> i64,
     pub(crate) report: extern "C" fn(*const Report) -> i64,
     pub(crate) publish: extern "C" fn(u64, *const StatusWords) -> i64,
+    pub(crate) reset: extern "C" fn() -> i64,
     /// A place for those registers of this CPU that user mode can change, if the layer has to restore them.
     pub(crate) user_state: Option<user_state::Saved>,
 }
@@ -32,6 +35,16 @@ pub(crate) extern "C" fn linux_window(window: *mut Window) -> i64 {
     unsafe {
         window.write(Window { count: u64::from(e.ram_count), ram: e.ram });
     }
+    0
+}
+
+/// Stores Linux's registers, which `read` reads, where the cokernel wants them.
+pub(crate) fn registers_with(read: fn() -> LinuxRegisters, to: *mut LinuxRegisters) -> i64 {
+    if !space().can_write::<LinuxRegisters>(to as u64) {
+        return SERVICE_BAD_ADDRESS;
+    }
+    // SAFETY: the cokernel's writable memory, aligned.
+    unsafe { to.write(LinuxRegisters { cpu: u64::from(entry().cpu), ..read() }) };
     0
 }
 

@@ -108,6 +108,8 @@ pub(crate) fn init(from: *mut LayerEntry, trip: *mut Trip, services: &Services) 
         parameter: e.parameter,
         data: e.data,
         work: (&raw const LAYER_WORK) as u64,
+        linux_registers: services.registers as *const () as u64,
+        reset: services.reset as *const () as u64,
     };
     // SAFETY: the first trip, before any service; interrupts do not use these.
     unsafe {

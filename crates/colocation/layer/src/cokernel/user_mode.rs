@@ -6,7 +6,7 @@ use crate::owned::Owned;
 use crate::user;
 use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use kyozon_abi::layer::{Frame, Range, SERVICE_BAD_ADDRESS};
+use kyozon_abi::layer::{Frame, LinuxRegisters, Range, SERVICE_BAD_ADDRESS};
 
 /// Top of the stack on which the cokernel handles interrupted user mode; 0 if it has no such handler.
 static USER_STACK: AtomicU64 = AtomicU64::new(0);
@@ -89,6 +89,22 @@ extern "C" fn layer_prepare_user(frame: &mut Frame) {
             }
         }
     }
+}
+
+/// Linux's system registers, without the descriptor tables: those that are switched for user mode as they were saved.
+///
+/// # Safety
+///
+/// Only a service calls it, with a place for the user state.
+pub(crate) unsafe fn linux_registers() -> LinuxRegisters {
+    // SAFETY: an atomic of the entry code; a service may read what was saved.
+    let saved = unsafe {
+        match LAYER_USER_SWITCHED.load(Relaxed) {
+            0 => None,
+            _ => SAVED.get().as_ref(),
+        }
+    };
+    user_state::system_registers(saved)
 }
 
 /// On the way out, after [`layer_prepare_user`] in this trip.

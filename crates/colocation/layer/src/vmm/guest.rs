@@ -2,17 +2,19 @@
 //! ring, so the layer calls it for both. A trip, a tick and every other service are the same as in mode none.
 
 use crate::cokernel::services::{
-    checked_report, checked_status, linux_window, repair_with, Services,
+    checked_report, checked_status, linux_window, registers_with, repair_with, Services,
 };
 use crate::cokernel::state::entry;
 use core::arch::asm;
 use kyozon_abi::events::StatusWords;
-use kyozon_abi::layer::{RepairRequest, Report, SERVICE_BAD_ADDRESS};
-use kyozon_abi::vmm::{Mailbox, CALL_PUBLISH, CALL_REPORT, CALL_WRITE};
+use kyozon_abi::layer::{
+    LinuxRegisters, RepairRequest, Report, SERVICE_BAD_ADDRESS, SERVICE_UNAVAILABLE,
+};
+use kyozon_abi::vmm::{Mailbox, CALL_PUBLISH, CALL_REGISTERS, CALL_REPORT, CALL_RESET, CALL_WRITE};
 
 /// The services of mode vmm. The hypervisor switches the user state with the guest.
 pub(crate) static SERVICES: Services =
-    Services { window: linux_window, repair, report, publish, user_state: None };
+    Services { window: linux_window, registers, repair, report, publish, reset, user_state: None };
 
 fn call(number: u64, first: u64, second: u64) -> u64 {
     let result;
@@ -31,6 +33,16 @@ extern "C" fn repair(request: *const RepairRequest) -> i64 {
     repair_with(write, request)
 }
 
+extern "C" fn registers(to: *mut LinuxRegisters) -> i64 {
+    registers_with(read_registers, to)
+}
+
+fn read_registers() -> LinuxRegisters {
+    call(CALL_REGISTERS, 0, 0);
+    // SAFETY: the page that is shared with the hypervisor, which writes it only during a call.
+    unsafe { (*mailbox()).registers }
+}
+
 fn mailbox() -> *mut Mailbox {
     entry().mailbox as *mut Mailbox
 }
@@ -45,6 +57,11 @@ extern "C" fn report(from: *const Report) -> i64 {
     }
     call(CALL_REPORT, 0, 0);
     0
+}
+
+extern "C" fn reset() -> i64 {
+    call(CALL_RESET, 0, 0);
+    SERVICE_UNAVAILABLE
 }
 
 extern "C" fn publish(index: u64, status: *const StatusWords) -> i64 {

@@ -163,10 +163,12 @@ fn bad_handles_and_rights_are_refused() {
     }
     // The server has no rights.
     s.call(CALL, TO_SERVER, NONE);
-    for number in [WAIT_TICK, REPORT, PUBLISH, REPAIR, WINDOW, STOP, GIVE_RIGHTS] {
+    let rights = [WAIT_TICK, REPORT, PUBLISH, REPAIR, WINDOW, REGISTERS, RESET, STOP, GIVE_RIGHTS];
+    for number in rights {
         s.call(number, 0, NONE);
         assert_eq!((s.runs(), s.answer()), (SERVER, E_RIGHT), "{number}");
     }
+    assert_eq!(s.fake.resets, 0);
 }
 
 #[test]

@@ -70,6 +70,11 @@ fn what_the_checker_or_the_kernel_cannot_vouch_for_is_refused() {
         (import("18 (any; stack 1)"), "import 0: the call has other arguments"),
         (import("0x8020 (any, any, any) -> view"), "import 0: the microkernel has no such call"),
         (import("32 (any, any, any) -> any") + ".section .rest\n.byte 1\n", "no manifest"),
+        (".region 0x40000000\n.func f (u16)\n.return\n".into(), "its entry takes more than one"),
+        (
+            ".region 0x40000000\n.func f (u32, any)\n.return\n".into(),
+            "its entry takes more than one",
+        ),
     ] {
         let file = file(&source);
         let refusal = checked(&file).map(drop).expect_err(&source).to_string();
@@ -98,7 +103,12 @@ fn image_region_and_stack_are_the_programs() {
     let program = checked(&source).unwrap().program;
     assert_eq!((frame.rip, frame.cs, frame.rdi), (IMAGE.base, KERNEL_CODE_SELECTOR, 0));
     assert_eq!((frame.rsp % 0x1_0000, frame.rsp), (0xfff8, STACK_TOP - 8));
-    assert_eq!(bytes(&kernel, &mut fake, frame.rsp), GATES.returned.to_le_bytes());
+    // The entry returns to the last stub, in the image.
+    let back = IMAGE.base + u64::from(checked(&source).unwrap().program.image_size());
+    assert_eq!(bytes(&kernel, &mut fake, frame.rsp), back.to_le_bytes());
+    let code: [u8; 16] = bytes(&kernel, &mut fake, back);
+    let jump = [0xb8, 0, 0, 0, 0, 0x41, 0xbb, 0, 0x12, 0, 0x20, 0x41, 0xff, 0xe3, 0xcc, 0xcc];
+    assert_eq!(code, jump);
     let text: [u8; 16] = bytes(&kernel, &mut fake, IMAGE.base);
     assert_eq!(text, program.text()[..16]);
     let stub = |n: u32| IMAGE.base + u64::from(program.stubs_start() + n * STUB);
@@ -205,6 +215,28 @@ fn ticks_faults_and_the_return_are_those_of_a_task() {
     assert!(fake.lines[0]
         .starts_with("task 0 stopped: vector 14 error 0x0 rip 0xc00000005 cr2 0x40020000"));
     assert_eq!((kernel.tasks[0].alive, kernel.threads[0].state), (false, State::None));
+}
+
+#[test]
+fn a_fault_handler_cannot_move_typed_code() {
+    for (what, rip, goes_on) in [
+        (FAULT_RESUME, 0, true),
+        (FAULT_RESUME, IMAGE.base + 1, false),
+        (FAULT_RESUME, 0x1000, false),
+        (FAULT_STOP, 0, false),
+    ] {
+        let (mut kernel, mut fake, mut frame) = system(&file(PROGRAM), 200).unwrap();
+        kernel.tasks[0].fault_handler = Some(0);
+        (frame.vector, frame.rip) = (14, IMAGE.base + 5);
+        kernel.threads[0].frame = frame;
+        kernel.fault(&mut fake);
+        kernel.unqueue(0);
+        kernel.after_fault(0, what, rip);
+        kernel.end_tasks(&mut fake);
+        let thread = &kernel.threads[0];
+        assert_eq!(thread.state == State::Ready, goes_on, "{what} {rip:#x}");
+        assert_eq!(thread.frame.rip, if goes_on { IMAGE.base + 5 } else { 0 }, "{what} {rip:#x}");
+    }
 }
 
 #[test]

@@ -43,6 +43,17 @@ pub fn cr3() -> u64 {
     value
 }
 
+/// Debug registers 0 to 3.
+pub fn breakpoints() -> [u64; 4] {
+    let (a, b, c, d);
+    // SAFETY: reads registers.
+    unsafe {
+        asm!("mov {}, dr0", "mov {}, dr1", "mov {}, dr2", "mov {}, dr3", out(reg) a, out(reg) b, out(reg) c,
+             out(reg) d, options(nomem, nostack, preserves_flags));
+    }
+    [a, b, c, d]
+}
+
 /// The stack selector.
 pub fn stack_selector() -> u64 {
     let value;
@@ -55,6 +66,17 @@ pub fn stack_selector() -> u64 {
 pub fn forget_translation(address: u64) {
     // SAFETY: a translation that is dropped is made anew from the page tables.
     unsafe { asm!("invlpg [{}]", in(reg) address, options(nostack, preserves_flags)) };
+}
+
+/// Raises an exception that the CPU cannot deliver, which makes it shut down: the machine resets.
+///
+/// # Safety
+///
+/// No code of the machine is to run after this.
+pub unsafe fn shut_down() -> ! {
+    let none = [0u64; 2];
+    // SAFETY: the caller's promise. The table has no entries.
+    unsafe { asm!("lidt [{}]", "ud2", in(reg) &raw const none, options(noreturn)) }
 }
 
 /// Writes a byte to an I/O port.

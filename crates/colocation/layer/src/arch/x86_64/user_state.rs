@@ -15,7 +15,7 @@
 
 use super::CR4_PKE;
 use core::arch::asm;
-use kyozon_abi::layer::{UserState, USER_SWITCHED};
+use kyozon_abi::layer::{LinuxRegisters, UserState, USER_SWITCHED};
 
 const EFER: u32 = 0xc000_0080;
 const EFER_SCE: u64 = 1;
@@ -143,6 +143,29 @@ unsafe fn set_bases(cr4: u64, fs: u64, gs: u64) {
     // SAFETY: the feature is on; the caller's promise.
     unsafe {
         asm!("wrfsbase {}", "wrgsbase {}", in(reg) fs, in(reg) gs, options(nostack, preserves_flags));
+    }
+}
+
+/// The system registers of this CPU, without the descriptor tables. `saved` is what was switched for user mode, if it
+/// was in this trip.
+pub fn system_registers(saved: Option<&Saved>) -> LinuxRegisters {
+    let dr7;
+    // SAFETY: reads a register.
+    unsafe { asm!("mov {}, dr7", out(reg) dr7, options(nomem, nostack, preserves_flags)) };
+    LinuxRegisters {
+        cr0: saved.map_or_else(cr0, |saved| saved.cr0),
+        cr4: cr4(),
+        efer: saved.map_or_else(|| rdmsr(EFER), |saved| saved.efer),
+        star: rdmsr(0xc000_0081),
+        lstar: rdmsr(0xc000_0082),
+        cstar: rdmsr(0xc000_0083),
+        sfmask: rdmsr(0xc000_0084),
+        sysenter_cs: saved.map_or_else(|| rdmsr(SYSENTER_CS), |saved| saved.sysenter_cs),
+        sysenter_esp: rdmsr(0x175),
+        sysenter_eip: rdmsr(0x176),
+        breakpoints: super::breakpoints(),
+        dr7,
+        ..LinuxRegisters::default()
     }
 }
 

@@ -13,12 +13,14 @@ use super::vmcb::*;
 use crate::arch::x86_64::{self as arch, svm, svm::Registers};
 use crate::frames::Frames;
 use crate::owned::Owned;
+use crate::reset;
 use crate::schedule::{Armed, Counter};
 use crate::ticks::Ticks;
 use crate::vmm::blocked::Nmis;
 use crate::vmm::registers;
 use crate::vmm::stay::Stay;
 use kyozon_abi::events::EVENT_WALL;
+use kyozon_abi::layer::LinuxRegisters;
 use kyozon_abi::vmm::*;
 
 const COKERNEL_ASID: u32 = 2;
@@ -43,6 +45,8 @@ static COKERNEL: Owned<Option<Cokernel>> = Owned::new(None);
 pub struct Cokernel {
     /// Physical address of the control block.
     pub block: u64,
+    /// Physical address of Linux's control block on this CPU, which is complete during a trip.
+    pub linux_block: u64,
     /// General registers.
     pub registers: Registers,
     nmis: Nmis,
@@ -117,6 +121,7 @@ impl Cokernel {
         vmcb.dr7 = 0x400;
         Some(Self {
             block,
+            linux_block: 0,
             registers: Registers::default(),
             nmis: Nmis::new(),
             ticks: None,
@@ -237,7 +242,7 @@ impl Cokernel {
         let e = entry();
         let (first, second) = (self.registers.rdi, self.registers.rsi);
         // SAFETY: the page that the layer shares with us; it does not run meanwhile.
-        let mailbox = unsafe { &*at::<Mailbox>(e.mailbox) };
+        let mailbox = unsafe { &mut *at::<Mailbox>(e.mailbox) };
         match number {
             CALL_WRITE => {
                 if first % 8 != 0 || !lies_in(list(&e.ram, e.ram_count), first) {
@@ -256,7 +261,41 @@ impl Cokernel {
                 log::events().publish(first as usize, &mailbox.status);
                 0
             }
+            CALL_RESET => {
+                log::flush_serial();
+                reset::machine()
+            }
+            CALL_REGISTERS if self.linux_block != 0 => {
+                mailbox.registers = self.linux_registers();
+                0
+            }
             _ => u64::MAX,
+        }
+    }
+
+    /// Linux's registers on this CPU. The processor switches all but the addresses of breakpoints, which neither the
+    /// cokernel nor the hypervisor changes.
+    fn linux_registers(&self) -> LinuxRegisters {
+        // SAFETY: a control block of this CPU's, while its guest does not run.
+        let linux: &Vmcb = unsafe { &*at(self.linux_block) };
+        LinuxRegisters {
+            cpu: 0,
+            cr0: linux.cr0,
+            cr4: linux.cr4,
+            idt_base: linux.idtr.base,
+            idt_limit: u64::from(linux.idtr.limit),
+            gdt_base: linux.gdtr.base,
+            gdt_limit: u64::from(linux.gdtr.limit),
+            efer: linux.efer,
+            star: linux.star,
+            lstar: linux.lstar,
+            cstar: linux.cstar,
+            sfmask: linux.sfmask,
+            sysenter_cs: linux.sysenter_cs,
+            sysenter_esp: linux.sysenter_esp,
+            sysenter_eip: linux.sysenter_eip,
+            breakpoints: arch::breakpoints(),
+            dr7: linux.dr7,
         }
     }
 

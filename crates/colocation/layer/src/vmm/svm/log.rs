@@ -85,22 +85,12 @@ pub fn drain_serial() {
 
 /// Sends everything that is left for the serial line, before Linux can reach this code's memory. It gives up if the
 /// port takes nothing for a while.
-#[cold]
 pub fn flush_serial() {
-    const PATIENCE_MS: u64 = 100;
     let Some(port) = port() else { return };
-    let mut heard = arch::tsc();
-    loop {
+    serial::flush(entry().tsc_khz, || {
         let mut events = EVENTS.lock();
-        if !events.has_serial() {
-            return;
-        }
-        if serial::feed(&mut events, port) {
-            heard = arch::tsc();
-        } else if arch::tsc() - heard > PATIENCE_MS * entry().tsc_khz {
-            return;
-        }
-    }
+        events.has_serial().then(|| serial::feed(&mut events, port))
+    });
 }
 
 /// An exception in the hypervisor. `frame` holds the last two words that the exception pushed.

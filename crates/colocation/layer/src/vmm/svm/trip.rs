@@ -153,6 +153,7 @@ fn run(cokernel: &mut Cokernel, cpu: &mut Cpu, trip: *mut Trip, now: u64) {
         svm::save(cpu.block());
         svm::load(cokernel.block);
     }
+    cokernel.linux_block = cpu.block();
     let mut good = cokernel.run();
     // SAFETY: a field of the trip, between two rounds.
     while good && unsafe { (&raw const (*trip).result).read_volatile() } == TRIP_PARK {

@@ -194,6 +194,14 @@ impl Machine for Layer {
         true
     }
 
+    fn linux_registers(&mut self, registers: &mut LinuxRegisters) -> i64 {
+        service!(self, linux_registers: fn(*mut LinuxRegisters) -> i64, registers)
+    }
+
+    fn reset(&mut self) -> i64 {
+        service!(self, reset: fn() -> i64,)
+    }
+
     fn window(&mut self, window: &mut Window) -> i64 {
         service!(self, linux_window: fn(*mut Window) -> i64, window)
     }

@@ -1,7 +1,7 @@
 //! Calls that reach the layer.
 
 use super::*;
-use kyozon_abi::events::STATUS_WORDS;
+use kyozon_abi::events::{MONITOR_INDEX, STATUS_WORDS};
 use kyozon_abi::layer::{RepairRequest, RepairWord, MAX_REPAIR_WORDS};
 
 #[test]
@@ -13,7 +13,7 @@ fn layer_calls_get_the_tasks_structures() {
     assert!(space.write(&mut s.fake, at, &words));
     assert_eq!(s.call(PUBLISH, 3, [at, 0, 0, 0, 0, 0]).answer(), 0);
     assert_eq!(s.fake.published, [(3, words)]);
-    assert_eq!(s.call(PUBLISH, 9, [at, 0, 0, 0, 0, 0]).answer(), E_ARGUMENT);
+    assert_eq!(s.call(PUBLISH, MONITOR_INDEX as u64 + 1, [at, 0, 0, 0, 0, 0]).answer(), E_ARGUMENT);
     // A report across two pages.
     assert!(space.write(&mut s.fake, at, &[1 | 5 << 32, at + 0xfe, 5]));
     assert!(space.write(&mut s.fake, at + 0xf8, &[0x6568_0000_0000_0000, 0x6f_6c6c]));
@@ -38,4 +38,14 @@ fn layer_calls_get_the_tasks_structures() {
     let mut window = [0; 3];
     assert!(space.read(&mut s.fake, at, &mut window) && window == [1, 0x1000, 0x2000]);
     assert_eq!(s.call(WINDOW, TASK_INFO, NONE).answer(), E_ADDRESS);
+    // Linux's registers, in the order of the structure.
+    assert_eq!(s.call(REGISTERS, at, NONE).answer(), 0);
+    let mut registers = [1; 20];
+    assert!(space.read(&mut s.fake, at, &mut registers));
+    assert_eq!((registers[0], registers[1], registers[19]), (7, 0, 0x400));
+    assert_eq!(s.call(REGISTERS, TASK_INFO, NONE).answer(), E_ADDRESS);
+    assert_eq!((s.call(RESET, 0, NONE).answer(), s.fake.resets), (0, 1));
+    s.fake.answer = -5;
+    assert_eq!(s.call(REGISTERS, at, NONE).answer(), E_UNAVAILABLE);
+    assert_eq!(s.call(RESET, 0, NONE).answer(), E_UNAVAILABLE);
 }
