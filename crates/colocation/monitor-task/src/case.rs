@@ -7,7 +7,9 @@ use alloc::vec::Vec;
 use kyozon_abi::layer::{
     RepairRequest, RepairWord, MAX_REPAIR_WORDS, REPAIR_BUSY, REPAIR_CHANGED, REPAIR_DONE,
 };
+use kyozon_monitor::class::Class;
 use kyozon_monitor::finding::{Finding, Links, Repair};
+use kyozon_monitor::policy::Action;
 
 /// Ticks for which a transaction is tried; after them, only a new confirmation of the finding brings another.
 const MAX_TRIES: u32 = 100;
@@ -15,6 +17,8 @@ const MAX_TRIES: u32 = 100;
 /// An open finding and the repairs that remain.
 #[derive(Clone, Debug)]
 pub struct Case {
+    /// Its class; not known of one that a monitor before this one had open.
+    pub class: Option<Class>,
     /// The kind of finding.
     pub what: String,
     /// The address of the object. With kind and symbol, it is the finding's identity.
@@ -35,6 +39,10 @@ pub struct Case {
     /// Why the check offers no repair; empty if it offers one or knows none.
     held: &'static str,
     tries: u32,
+    /// What is done about it.
+    pub action: Action,
+    /// The operator does not want the repair that its class may have.
+    is_left: bool,
     /// A note has reported that the finding cannot be repaired.
     given_up: bool,
     /// The hash of kind and symbol, if a monitor before this one had the case open.
@@ -60,9 +68,10 @@ fn hash(what: &str, symbol: &str) -> u64 {
 }
 
 impl Case {
-    /// A case for `finding`, whose line has the number `line_number`.
-    pub fn new(finding: &Finding, now: u64, line_number: u64) -> Self {
+    /// A case for `finding`, about which `action` is done, and whose line has the number `line_number`.
+    pub fn new(finding: &Finding, action: Action, now: u64, line_number: u64) -> Self {
         let mut case = Self {
+            class: Some(finding.class),
             what: finding.what.clone(),
             address: finding.address,
             symbol: finding.symbol.clone(),
@@ -74,6 +83,8 @@ impl Case {
             repairs: Vec::new(),
             held: "",
             tries: 0,
+            action,
+            is_left: Self::is_left(finding, action),
             given_up: false,
             inherited: None,
         };
@@ -84,9 +95,14 @@ impl Case {
     /// The case with this hash and address that a monitor before this one had open. There is no repair until the check
     /// finds it again.
     pub fn inherited(hash: u64, address: u64, line: String, first_tsc: u64, last_tsc: u64) -> Self {
-        let finding = Finding { address, ..Finding::default() };
-        let case = Self::new(&finding, first_tsc, 0);
-        Self { line, last_tsc, given_up: true, inherited: Some(hash), ..case }
+        let finding = Finding { address, ..Finding::new(Class::ALL[0]) };
+        let case = Self::new(&finding, Action::Report, first_tsc, 0);
+        Self { class: None, line, last_tsc, given_up: true, inherited: Some(hash), ..case }
+    }
+
+    /// Whether `action` leaves `finding` as it is. A class without repairs is reported as one that is not repaired.
+    fn is_left(finding: &Finding, action: Action) -> bool {
+        !action.repairs() && finding.class.is_repairable()
     }
 
     /// The hash of its kind and symbol.
@@ -104,8 +120,10 @@ impl Case {
     }
 
     /// Confirms the case.
-    pub fn confirm(&mut self, finding: &Finding, now: u64) {
+    pub fn confirm(&mut self, finding: &Finding, action: Action, now: u64) {
         if self.inherited.take().is_some() {
+            (self.action, self.is_left) = (action, Self::is_left(finding, action));
+            self.class = Some(finding.class);
             self.what.clone_from(&finding.what);
             self.symbol.clone_from(&finding.symbol);
             self.given_up = false;
@@ -176,7 +194,7 @@ impl Case {
 
     /// Whether a transaction should be tried at this tick.
     pub fn is_due(&self) -> bool {
-        !self.given_up && self.tries < MAX_TRIES
+        !self.is_left && !self.given_up && self.tries < MAX_TRIES
     }
 
     /// Whether the finding cannot be repaired.
@@ -191,8 +209,13 @@ impl Case {
 
     /// The case in report lines: kind and symbol.
     pub fn name(&self) -> String {
-        format!("{}: {}", self.what, self.symbol)
+        name(&self.what, &self.symbol)
     }
+}
+
+/// A finding in report lines: kind and symbol.
+pub fn name(what: &str, symbol: &str) -> String {
+    format!("{what}: {symbol}")
 }
 
 /// The line that reports a finding.
@@ -203,7 +226,11 @@ pub fn line(finding: &Finding) -> String {
         "" => found.clone(),
         expected => format!("expected {expected}, found {found}"),
     };
-    format!("{what}: {symbol} at {address:#x}: {found}{owner}")
+    match address {
+        // A register.
+        0 => format!("{what}: {symbol}: {found}{owner}"),
+        _ => format!("{what}: {symbol} at {address:#x}: {found}{owner}"),
+    }
 }
 
 /// The layer's form of a transaction; `None` if it has more than [`MAX_REPAIR_WORDS`] words.

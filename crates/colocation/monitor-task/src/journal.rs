@@ -4,6 +4,7 @@ use crate::kept::Kept;
 use crate::system::System;
 use kyozon_abi::events::EVENT_TEXT_BYTES;
 use kyozon_abi::layer::REPORT_BYTES;
+use kyozon_monitor::class::Class;
 
 /// Where a check's lines go.
 pub struct Journal<'a, S> {
@@ -16,13 +17,18 @@ pub struct Journal<'a, S> {
 }
 
 impl<S: System> Journal<'_, S> {
-    /// Reports `line`, cut to the length of a report.
+    /// Reports `line` of check number `check`, cut to the length of a report.
     pub fn report(&mut self, kind: u32, check: usize, line: &str) {
+        self.report_about(kind, check, None, line);
+    }
+
+    /// Reports `line` about a finding of `class`.
+    pub fn report_about(&mut self, kind: u32, check: usize, class: Option<Class>, line: &str) {
         let mut end = line.len().min(REPORT_BYTES as usize);
         while !line.is_char_boundary(end) {
             end -= 1;
         }
         *self.lines += end.div_ceil(EVENT_TEXT_BYTES).max(1) as u64;
-        self.system.report(kind, check as u32, &line[..end]);
+        self.system.report(kind, Class::event_code(class, check), &line[..end]);
     }
 }

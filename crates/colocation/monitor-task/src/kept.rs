@@ -84,7 +84,9 @@ impl<'a> Kept<'a> {
 mod tests {
     use super::*;
     use alloc::vec::Vec;
+    use kyozon_monitor::class::Class;
     use kyozon_monitor::finding::Finding;
+    use kyozon_monitor::policy::Action;
 
     #[test]
     fn kept_cases_are_read_as_written() {
@@ -94,10 +96,10 @@ mod tests {
             what: "hidden process".into(),
             symbol: "evil, pid 7".into(),
             address,
-            ..Finding::default()
+            ..Finding::new(Class::ProcessHidden)
         };
         for address in [1, 2, 3, 4] {
-            kept.keep(1, &Case::new(&finding(address), 10 * address, 0));
+            kept.keep(1, &Case::new(&finding(address), Action::Repair, 10 * address, 0));
         }
         let cases: Vec<Case> = kept.cases(1).collect();
         assert_eq!(cases.iter().map(|case| case.address).collect::<Vec<_>>(), [1, 2, 3]);

@@ -22,6 +22,6 @@ mod system;
 mod table;
 mod watch;
 
-pub use server::Server;
+pub use server::{NoRoom, Server};
 pub use slice::Slice;
 pub use system::System;

@@ -1,6 +1,7 @@
 //! The monitor as a task of the microkernel.
 //!
-//! The loader passes the profile of the running Linux as data and the `MONITOR_*` flags as parameter.
+//! The loader passes the operator's policy and the profile of the running Linux as data, and the `MONITOR_*` flags as
+//! parameter.
 #![cfg_attr(target_os = "none", no_std, no_main)]
 
 #[cfg(target_os = "none")]
@@ -8,26 +9,22 @@ extern crate alloc;
 
 #[cfg(target_os = "none")]
 mod image {
-    use alloc::boxed::Box;
     use kyozon_abi::events::{
         CheckStatus, MonitorStatus, MONITOR_ENDED, MONITOR_INDEX, MONITOR_RUNNING, MONITOR_STARTING,
     };
-    use kyozon_abi::layer::RepairRequest;
+    use kyozon_abi::layer::{LinuxRegisters, RepairRequest};
     use kyozon_abi::task::{
         EXIT_FAILED, MONITOR_REPORT_ONLY, MONITOR_TEST_BROKEN, MONITOR_TEST_LOOP,
         MONITOR_TEST_PANIC,
     };
-    use kyozon_monitor::check::Check;
     use kyozon_monitor::kernel::Kernel;
     use kyozon_monitor::memory::{KernelMemory, Page};
-    use kyozon_monitor::profile::{Profile, ProfileError};
-    use kyozon_monitor::{tasks::TaskCheck, text::TextCheck};
+    use kyozon_monitor::policy::Policy;
+    use kyozon_monitor::profile::Profile;
+    use kyozon_monitor::registry;
     use kyozon_monitor_task::{Server, Slice, System};
     use kyozon_task::data::{self, LinuxMemory};
     use kyozon_task::{clock, linux, report, task, StartInfo};
-
-    /// Percentage of a slice for the check `tasks`; `text` gets the rest.
-    const TASKS_SHARE: u64 = 20;
 
     /// Milliseconds from one heartbeat to the next, and after which a monitor without one counts as stopped: while its
     /// checks run, and while it reads its profile.
@@ -45,6 +42,9 @@ mod image {
         fn page(&self, physical: u64) -> Option<&Page> {
             self.0.page(physical)
         }
+        fn registers(&self) -> Option<LinuxRegisters> {
+            linux::registers().ok()
+        }
     }
 
     struct Microkernel;
@@ -53,8 +53,8 @@ mod image {
         fn now(&self) -> u64 {
             clock::tsc()
         }
-        fn report(&mut self, kind: u32, check: u32, line: &str) {
-            let _ = linux::report(kind, check, line.as_bytes());
+        fn report(&mut self, kind: u32, code: u32, line: &str) {
+            let _ = linux::report(kind, code, line.as_bytes());
         }
         fn publish(&mut self, check: usize, status: &CheckStatus) {
             let _ = linux::publish(check, &status.to_words());
@@ -64,6 +64,9 @@ mod image {
         }
         fn repair(&mut self, request: &RepairRequest) -> i64 {
             linux::repair(request).unwrap_or(kyozon_abi::layer::REPAIR_INVALID)
+        }
+        fn restart(&mut self) {
+            let _ = linux::reset();
         }
     }
 
@@ -107,13 +110,16 @@ mod image {
                 entered = linux::wait_tick().map_or(clock::tsc(), |tick| tick.entered_tsc);
             }
         };
-        let profile = Profile::decode_in_parts(data::loaded(info), &mut pause)
-            .map_err(|error| error.to_string())?;
+        let (policy, profile) =
+            Policy::decode(data::loaded(info)).map_err(|error| error.to_string())?;
+        let profile =
+            Profile::decode_in_parts(profile, &mut pause).map_err(|error| error.to_string())?;
         let kernel = Kernel::new(&profile, &memory);
-        let repairs = info.parameter & MONITOR_REPORT_ONLY == 0;
-        let mut server = Server::new(repairs, data::kept(info));
-        for (check, share) in checks(&profile).map_err(|error| error.to_string())? {
-            server.add(check, share);
+        let reports_only = info.parameter & MONITOR_REPORT_ONLY != 0;
+        let policy = if reports_only { Policy::REPORT } else { policy };
+        let mut server = Server::new(policy, info.tsc_khz, data::kept(info));
+        for check in registry::make(&profile, clock::tsc()).map_err(|error| error.to_string())? {
+            server.add(check).map_err(|error| error.to_string())?;
         }
         let mut slice = Slice::new(budget);
         let status = MonitorStatus {
@@ -142,15 +148,6 @@ mod image {
                 test_failure(info);
             }
         }
-    }
-
-    type Checks = [(Box<dyn Check<Memory>>, u64); 2];
-
-    fn checks(profile: &Profile<'_>) -> Result<Checks, ProfileError> {
-        Ok([
-            (Box::new(TaskCheck::new(profile, clock::tsc())?), TASKS_SHARE),
-            (Box::new(TextCheck::new(profile)?.in_random_order(clock::tsc())), 100 - TASKS_SHARE),
-        ])
     }
 }
 

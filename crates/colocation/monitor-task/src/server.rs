@@ -1,6 +1,6 @@
 //! The work of one tick.
 
-use crate::case::{line, Case, Outcome};
+use crate::case::{line, name, Case, Outcome};
 use crate::journal::Journal;
 use crate::kept::Kept;
 use crate::system::System;
@@ -8,16 +8,20 @@ use crate::table::{Added, OpenFindings};
 use crate::watch::TORN;
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 use core::sync::atomic::AtomicU64;
 use kyozon_abi::events::{
     CheckStatus, MonitorStatus, CHECK_LEARNING, CHECK_WATCHING, EVENT_FINDING, EVENT_NOTE,
-    EVENT_REPAIR, MAX_CHECKS,
+    EVENT_REPAIR, EVENT_RESTART, MAX_CHECKS,
 };
-use kyozon_monitor::check::{Budget, Check, Coverage, Step};
+use kyozon_monitor::check::{Budget, Check, Coverage, Repairs, Step};
+use kyozon_monitor::class::Class;
 use kyozon_monitor::finding::Finding;
 use kyozon_monitor::kernel::Kernel;
 use kyozon_monitor::memory::KernelMemory;
+use kyozon_monitor::policy::{Action, Policy};
 
 /// Steps of the progress that is reported while a check learns, in percent.
 const PROGRESS: u64 = 25;
@@ -32,8 +36,6 @@ const REMINDERS: usize = 4;
 struct CheckEntry<M> {
     index: usize,
     check: Box<dyn Check<M>>,
-    /// Percentage of a slice.
-    share: u64,
     status: CheckStatus,
     /// Time taken by the current pass so far.
     pass_tsc: u64,
@@ -49,7 +51,8 @@ struct CheckEntry<M> {
 /// The checks and their open findings.
 pub struct Server<'k, M> {
     entries: Vec<CheckEntry<M>>,
-    repairs: bool,
+    policy: Policy,
+    tsc_khz: u64,
     /// Every check has completed its first pass, and a note has said so.
     watches: bool,
     kept: Kept<'k>,
@@ -59,9 +62,23 @@ pub struct Server<'k, M> {
     full_slices: u64,
 }
 
+/// The event ring has no status for another check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoRoom {
+    /// The name of the check that was refused.
+    pub name: &'static str,
+}
+
+impl fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no room for the check {}: raise MAX_CHECKS, now {MAX_CHECKS}", self.name)
+    }
+}
+
 /// A budget that ends at a value of the time-stamp counter.
 struct Deadline<'a, S> {
     system: &'a S,
+    tsc_khz: u64,
     half: u64,
     end: u64,
 }
@@ -71,18 +88,23 @@ impl<S: System> Budget for Deadline<'_, S> {
         self.system.now() as i64 - self.end as i64 >= 0
     }
 
+    fn clock_ms(&mut self) -> u64 {
+        self.system.now() / self.tsc_khz
+    }
+
     fn half_spent(&mut self) -> bool {
         self.system.now() as i64 - self.half as i64 >= 0
     }
 }
 
 impl<'k, M: KernelMemory> Server<'k, M> {
-    /// A server without checks. It repairs findings if `repairs` is true. `kept` is memory that outlives a failure of
-    /// the monitor.
-    pub fn new(repairs: bool, kept: &'k [AtomicU64]) -> Self {
+    /// A server without checks, which does about findings what `policy` says. The time-stamp counter counts
+    /// `tsc_khz` in a millisecond. `kept` is memory that outlives a failure of the monitor.
+    pub fn new(policy: Policy, tsc_khz: u64, kept: &'k [AtomicU64]) -> Self {
         Self {
             entries: Vec::new(),
-            repairs,
+            policy,
+            tsc_khz: tsc_khz.max(1),
             watches: false,
             kept: Kept::new(kept),
             lines: 0,
@@ -91,20 +113,23 @@ impl<'k, M: KernelMemory> Server<'k, M> {
         }
     }
 
-    /// Adds a check that gets `share` percent of each slice, plus the time that the checks before it left unused.
-    /// Beyond [`MAX_CHECKS`] checks the call has no effect.
-    pub fn add(&mut self, check: Box<dyn Check<M>>, share: u64) {
-        if self.entries.len() == MAX_CHECKS {
-            return;
-        }
+    /// Adds a check.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRoom`] if there are [`MAX_CHECKS`] checks: the status of another one could not be published.
+    pub fn add(&mut self, check: Box<dyn Check<M>>) -> Result<(), NoRoom> {
         let index = self.entries.len();
-        let status = CheckStatus { state: CHECK_LEARNING, ..CheckStatus::named(check.name()) };
+        let name = check.about().name;
+        if index == MAX_CHECKS {
+            return Err(NoRoom { name });
+        }
+        let status = CheckStatus { state: CHECK_LEARNING, ..CheckStatus::named(name) };
         let mut open = OpenFindings::default();
         self.kept.cases(index).for_each(|case| open.inherit(case));
         self.entries.push(CheckEntry {
             index,
             check,
-            share,
             status,
             pass_tsc: 0,
             last_step_tsc: 0,
@@ -112,6 +137,7 @@ impl<'k, M: KernelMemory> Server<'k, M> {
             open,
             waits: false,
         });
+        Ok(())
     }
 
     /// Publishes every check, and reports the findings that a monitor before this one had open.
@@ -147,7 +173,8 @@ impl<'k, M: KernelMemory> Server<'k, M> {
                 let Some(case) = entry.open.most_displaced(*journal.lines, REMIND_LINES) else {
                     break;
                 };
-                journal.report(EVENT_NOTE, entry.index, &format!("still open: {}", case.line));
+                let line = format!("still open: {}", case.line);
+                journal.report_about(EVENT_NOTE, entry.index, case.class, &line);
                 case.line_number = *journal.lines;
             }
         }
@@ -174,18 +201,19 @@ impl<'k, M: KernelMemory> Server<'k, M> {
         slice: u64,
     ) {
         let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
-        if self.repairs {
+        let mut cause = None;
+        if self.policy.repairs() {
             for entry in &mut self.entries {
                 let check = &entry.check;
                 entry.open.look(entry.index, &mut journal, |links| check.verify(kernel, links));
             }
             let is_intact =
-                |entry: &CheckEntry<M>| entry.check.needs_intact_code() || entry.open.count() == 0;
+                |entry: &CheckEntry<M>| entry.needs_intact_code() || entry.open.count() == 0;
             let intact = self.entries.iter().all(is_intact);
             for entry in &mut self.entries {
-                if intact || !entry.check.needs_intact_code() {
+                if intact || !entry.needs_intact_code() {
                     entry.waits = false;
-                    entry.repair(&mut journal);
+                    cause = cause.or(entry.repair(&mut journal));
                 } else {
                     entry.wait_for_code(&mut journal);
                 }
@@ -194,16 +222,19 @@ impl<'k, M: KernelMemory> Server<'k, M> {
         let mut shares = 0;
         let mut full = false;
         for entry in &mut self.entries {
-            shares += entry.share;
+            shares += entry.check.about().share;
             let until = began.wrapping_add(slice * shares.min(100) / 100);
-            let (findings, step) = entry.step(kernel, journal.system, until);
+            let (findings, step) = entry.step(kernel, journal.system, self.tsc_khz, until);
             full |= step == Step::Spent;
             for finding in findings {
-                entry.add_finding(finding, &mut journal, self.repairs);
+                cause = cause.or(entry.add_finding(finding, &mut journal, &self.policy));
             }
-            if step != Step::Spent {
+            if matches!(step, Step::Done(_)) {
                 entry.end_pass(&mut journal);
             }
+        }
+        if let Some(cause) = cause {
+            restart(&mut journal, &cause, self.watches);
         }
         self.slices += 1;
         self.full_slices += u64::from(full);
@@ -228,11 +259,17 @@ impl<'k, M: KernelMemory> Server<'k, M> {
 }
 
 impl<M: KernelMemory> CheckEntry<M> {
+    /// Whether its repairs wait until no other check has an open finding.
+    fn needs_intact_code(&self) -> bool {
+        self.check.about().repairs == Repairs::OnIntactCode
+    }
+
     /// Runs one step of the check and returns its findings.
     fn step<S: System>(
         &mut self,
         kernel: &Kernel<'_, M>,
         system: &mut S,
+        tsc_khz: u64,
         end: u64,
     ) -> (Vec<Finding>, Step) {
         let mut findings = Vec::new();
@@ -241,7 +278,7 @@ impl<M: KernelMemory> CheckEntry<M> {
         let half = start.wrapping_add((end.wrapping_sub(start) as i64 / 2) as u64);
         let step = self.check.step(
             kernel,
-            &mut Deadline { system, half, end },
+            &mut Deadline { system, tsc_khz, half, end },
             &mut |finding| findings.push(finding),
             &mut self.status.retries,
         );
@@ -284,41 +321,53 @@ impl<M: KernelMemory> CheckEntry<M> {
         }
         self.publish(journal.system);
         if learned / PROGRESS > before / PROGRESS {
-            let line =
-                format!("learning: {} {} %", self.check.name(), learned / PROGRESS * PROGRESS);
+            let line = format!(
+                "learning: {} {} %",
+                self.check.about().name,
+                learned / PROGRESS * PROGRESS
+            );
             journal.report(EVENT_NOTE, self.index, &line);
         }
     }
 
+    /// Returns the finding that asks for a restart.
     fn add_finding(
         &mut self,
         mut finding: Finding,
         journal: &mut Journal<'_, impl System>,
-        repairs: bool,
-    ) {
-        let index = self.index;
+        policy: &Policy,
+    ) -> Option<Cause> {
+        let (index, action) = (self.index, policy.of(finding.class));
         if self.open.is_spoiled(finding.address) {
             (finding.repairs, finding.held) = (Vec::new(), TORN);
         }
         if finding.restored {
-            journal.report(EVENT_NOTE, index, &line(&finding));
+            journal.report_about(EVENT_NOTE, index, Some(finding.class), &line(&finding));
             self.open.close(finding.address);
             journal.kept.forget_at(index, finding.address);
-            return self.publish(journal.system);
+            self.publish(journal.system);
+            return None;
         }
         let now = journal.system.now();
-        let added = self.open.add(&finding, now, *journal.lines + 1);
+        let added = self.open.add(&finding, action, now, *journal.lines + 1);
         if added == Added::Known {
-            return;
+            return None;
         }
         self.status.findings += 1;
-        journal.report(EVENT_FINDING, index, &line(&finding));
+        journal.report_about(EVENT_FINDING, index, Some(finding.class), &line(&finding));
+        let mut restarts = action == Action::Restart;
         if added == Added::Opened {
-            journal.kept.keep(index, &Case::new(&finding, now, 0));
-        } else if repairs {
+            journal.kept.keep(index, &Case::new(&finding, action, now, 0));
+        } else if action.repairs() {
             journal.report(EVENT_NOTE, index, "too many open findings: not repaired");
+            restarts = action == Action::RepairOrRestart;
         }
         self.publish(journal.system);
+        restarts.then(|| Cause {
+            check: index,
+            class: Some(finding.class),
+            name: name(&finding.what, &finding.symbol),
+        })
     }
 
     /// Reports once that repairs wait until no other check has an open finding.
@@ -334,23 +383,30 @@ impl<M: KernelMemory> CheckEntry<M> {
         }
     }
 
-    fn repair(&mut self, journal: &mut Journal<'_, impl System>) {
+    /// Returns the finding that asks for a restart, because it cannot be repaired.
+    fn repair(&mut self, journal: &mut Journal<'_, impl System>) -> Option<Cause> {
         let (index, status) = (self.index, &mut self.status);
+        let mut cause = None;
         let before = status.repairs;
         self.open.repair(journal, REPAIRS_PER_TICK, |journal, case, outcome| match outcome {
             Outcome::Refused(reason) => {
                 let line = format!("{}: not repaired: {reason}", case.name());
-                journal.report(EVENT_NOTE, index, &line);
+                journal.report_about(EVENT_NOTE, index, case.class, &line);
+                if case.action == Action::RepairOrRestart {
+                    cause = Some(Cause { check: index, class: case.class, name: case.name() });
+                }
             }
             _ => {
                 status.repairs += 1;
                 journal.kept.forget(index, case.address, case.hash());
-                journal.report(EVENT_REPAIR, index, &format!("{}: repaired", case.name()));
+                let line = format!("{}: repaired", case.name());
+                journal.report_about(EVENT_REPAIR, index, case.class, &line);
             }
         });
         if self.status.repairs != before {
             self.publish(journal.system);
         }
+        cause
     }
 
     /// Closes the findings that two passes in a row no longer saw.
@@ -358,7 +414,8 @@ impl<M: KernelMemory> CheckEntry<M> {
         let check = &self.check;
         for case in self.open.end_pass(|what, address| check.stands(what, address)) {
             journal.kept.forget(self.index, case.address, case.hash());
-            journal.report(EVENT_NOTE, self.index, &format!("{}: gone", case.name()));
+            let line = format!("{}: gone", case.name());
+            journal.report_about(EVENT_NOTE, self.index, case.class, &line);
         }
         self.publish(journal.system);
     }
@@ -367,6 +424,28 @@ impl<M: KernelMemory> CheckEntry<M> {
         self.status.open = self.open.count() as u64;
         self.status.unlisted = self.open.unlisted;
         system.publish(self.index, &self.status);
+    }
+}
+
+/// A finding that asks for a restart.
+struct Cause {
+    check: usize,
+    class: Option<Class>,
+    name: String,
+}
+
+/// Restarts the machine because of `cause`. What was found before each check had completed a pass may come with every
+/// boot, so that a restart would lead to the next: then it is only reported.
+#[cold]
+fn restart(journal: &mut Journal<'_, impl System>, cause: &Cause, watches: bool) {
+    let Cause { check, class, name } = cause;
+    if watches {
+        journal.report_about(EVENT_RESTART, *check, *class, &format!("{name}: restarting Linux"));
+        journal.system.restart();
+        journal.report_about(EVENT_RESTART, *check, *class, "the machine does not restart");
+    } else {
+        let line = format!("{name}: not restarted: found before the monitor had learned");
+        journal.report_about(EVENT_RESTART, *check, *class, &line);
     }
 }
 

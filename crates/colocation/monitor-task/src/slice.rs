@@ -5,9 +5,9 @@
 //! that works as designed is not cut off.
 
 /// The margin is at least this part of the budget, for entry and exit, and at most half of the budget.
-const MIN_MARGIN: u64 = 20;
+const MIN_MARGIN: u64 = 40;
 /// The part of its excess by which the margin falls with each slice.
-const FALL: u64 = 64;
+const FALL: u64 = 40;
 
 /// The length of the next slice. Times are in time-stamp counter ticks, from the entry into the trip.
 #[derive(Clone, Copy, Debug)]

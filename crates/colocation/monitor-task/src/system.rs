@@ -2,17 +2,21 @@
 
 use kyozon_abi::events::{CheckStatus, MonitorStatus};
 use kyozon_abi::layer::RepairRequest;
+#[cfg(doc)]
+use kyozon_monitor::class::Class;
 
 /// The microkernel, or a test.
 pub trait System {
     /// The time-stamp counter.
     fn now(&self) -> u64;
-    /// Reports `line`, of kind `EVENT_*`, about check number `check`.
-    fn report(&mut self, kind: u32, check: u32, line: &str);
+    /// Reports `line`, of kind `EVENT_*`, with the code of [`Class::event_code`].
+    fn report(&mut self, kind: u32, code: u32, line: &str);
     /// Publishes the status of check number `check`.
     fn publish(&mut self, check: usize, status: &CheckStatus);
     /// Publishes the status of the monitor itself.
     fn publish_monitor(&mut self, status: &MonitorStatus);
     /// Runs a transaction and returns its result, `REPAIR_*`.
     fn repair(&mut self, request: &RepairRequest) -> i64;
+    /// Restarts the machine. Returns only if that is impossible.
+    fn restart(&mut self);
 }

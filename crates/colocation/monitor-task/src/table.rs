@@ -12,6 +12,7 @@ use crate::system::System;
 use crate::watch::{Watch, TORN};
 use alloc::vec::Vec;
 use kyozon_monitor::finding::{Finding, Links, Verdict};
+use kyozon_monitor::policy::Action;
 
 /// Maximum number of open findings of a check.
 pub const MAX_OPEN: usize = 1024;
@@ -54,13 +55,13 @@ impl OpenFindings {
         }
     }
 
-    /// Adds `finding`, which was reported as line number `line` at time `now`.
-    pub fn add(&mut self, finding: &Finding, now: u64, line: u64) -> Added {
+    /// Adds `finding`, about which `action` is done, and which was reported as line number `line` at time `now`.
+    pub fn add(&mut self, finding: &Finding, action: Action, now: u64, line: u64) -> Added {
         if let Some(known) = self.cases.iter_mut().find(|case| case.matches(finding)) {
-            known.confirm(finding, now);
+            known.confirm(finding, action, now);
             return Added::Known;
         }
-        let case = Case::new(finding, now, line);
+        let case = Case::new(finding, action, now, line);
         if self.cases.len() < MAX_OPEN {
             self.cases.push(case);
             return Added::Opened;

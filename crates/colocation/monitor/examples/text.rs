@@ -102,7 +102,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let units = &mut CallBudget(1000);
                 match check.step(&kernel, units, &mut |finding| found.push(finding), &mut retries) {
                     Step::Done(all) => pages = all,
-                    Step::Spent => {}
+                    Step::Spent | Step::Rests => {}
                 }
             }
             if pass < 4 || !found.is_empty() {

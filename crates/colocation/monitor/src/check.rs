@@ -3,11 +3,55 @@
 use crate::finding::{Finding, Links, Verdict};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
+use crate::profile::requirements::Wants;
+use crate::profile::{Profile, ProfileError};
+
+/// What a check declares before it exists.
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// The name, at most 32 bytes: `tasks`, `text`.
+    pub name: &'static str,
+    /// What it needs from a profile.
+    pub wants: &'static [Wants],
+    /// Percentage of a slice that it gets, plus the time that the checks before it left unused.
+    pub share: u64,
+    /// What it offers to repair.
+    pub repairs: Repairs,
+}
+
+/// What a check offers to repair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repairs {
+    /// Nothing: it only reports.
+    Nothing,
+    /// Its findings, whatever else is open.
+    Always,
+    /// Its findings while no other check has an open one: changed code may do the same damage once more.
+    OnIntactCode,
+}
+
+/// A check that the registry can make.
+pub trait Make: Sized {
+    /// What it declares.
+    const ABOUT: About;
+
+    /// The check for a kernel with `profile`. Linux must not know `seed`.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError`] if the profile lacks something that the check cannot do without.
+    fn make(profile: &Profile<'_>, seed: u64) -> Result<Self, ProfileError>;
+}
 
 /// The time that remains in a slice.
 pub trait Budget {
     /// Whether the slice is over. A check asks at least every few thousand instructions.
     fn spent(&mut self) -> bool;
+
+    /// Milliseconds of a clock that goes on steadily; what it counts from has no meaning. Always 0 if there is none.
+    fn clock_ms(&mut self) -> u64 {
+        0
+    }
 
     /// Whether half of the slice is over. A check begins nothing long after that.
     fn half_spent(&mut self) -> bool {
@@ -20,8 +64,39 @@ pub trait Budget {
 pub enum Step {
     /// The slice is over; the pass continues with the next step.
     Spent,
+    /// The pass continues with the next step, and this one has nothing left to do.
+    Rests,
     /// A pass is complete; the number of items (tasks, pages) that it covered.
     Done(u64),
+}
+
+/// The rests of a check between its passes: one pass begins per so many steps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    steps: u32,
+    rest: u32,
+}
+
+impl Pace {
+    /// A pass begins at the first step, and then every `steps` steps.
+    pub fn every(steps: u32) -> Self {
+        Self { steps, rest: 0 }
+    }
+
+    /// Begins the next pass at once.
+    pub fn hurry(&mut self) {
+        self.rest = 0;
+    }
+
+    /// Counts a step; whether the check rests at this one. `in_pass`: a pass has begun and is not complete.
+    pub fn rests(&mut self, in_pass: bool) -> bool {
+        self.rest = self.rest.saturating_sub(1);
+        if in_pass || self.rest > 0 {
+            return !in_pass;
+        }
+        self.rest = self.steps;
+        false
+    }
 }
 
 /// What a check covers now, and what it had to leave out.
@@ -45,8 +120,8 @@ pub struct Coverage {
 ///
 /// Linux may free anything between two slices. A check may keep an address, but must validate it again before use.
 pub trait Check<M: KernelMemory> {
-    /// The name, at most 32 bytes: `tasks`, `text`.
-    fn name(&self) -> &'static str;
+    /// What the check declares.
+    fn about(&self) -> &'static About;
 
     /// What the check covers now.
     fn coverage(&self) -> Coverage {
@@ -55,11 +130,6 @@ pub trait Check<M: KernelMemory> {
 
     /// Whether the check still sees what it reported as a finding of kind `what` at `address`.
     fn stands(&self, what: &str, address: u64) -> bool;
-
-    /// Whether a repair may do harm while another check has an open finding: changed code may do the same once more.
-    fn needs_intact_code(&self) -> bool {
-        false
-    }
 
     /// Looks at links that a repair of this check's wrote. Linux must have run since the repair.
     fn verify(&self, _kernel: &Kernel<'_, M>, _links: &Links) -> Verdict {

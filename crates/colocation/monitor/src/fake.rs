@@ -4,7 +4,9 @@ pub mod image;
 
 pub use image::{note, vmlinux, BUILD};
 
-use crate::check::Budget;
+use crate::check::{Budget, Check};
+use crate::finding::Finding;
+use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, Page, PAGE_BYTES};
 use crate::profile::btf::Btf;
 use crate::profile::build::{encode, Image, LayoutEntry};
@@ -12,8 +14,10 @@ use crate::profile::format::Header;
 use crate::profile::listing::SymbolLine;
 use crate::profile::vmlinux as payload;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use kyozon_abi::layer::LinuxRegisters;
 use std::boxed::Box;
-use std::string::ToString;
+use std::format;
+use std::string::{String, ToString};
 use std::vec::Vec;
 
 /// The fake kernel's image: virtual address, physical address, bytes.
@@ -66,6 +70,22 @@ impl KernelMemory for FakeMemory {
     }
 }
 
+/// A small memory, and a CPU whose registers a test sets.
+pub struct FakeMachine {
+    pub memory: FakeMemory,
+    pub registers: LinuxRegisters,
+}
+
+impl KernelMemory for FakeMachine {
+    fn page(&self, physical: u64) -> Option<&Page> {
+        self.memory.page(physical)
+    }
+
+    fn registers(&self) -> Option<LinuxRegisters> {
+        Some(self.registers)
+    }
+}
+
 /// The physical address of `address` in the fake image or direct map.
 pub fn physical(address: u64) -> u64 {
     if address >= TEXT {
@@ -73,6 +93,23 @@ pub fn physical(address: u64) -> u64 {
     } else {
         address - DIRECT
     }
+}
+
+/// The findings of some steps of `check`, as lines.
+pub fn lines<M: KernelMemory>(
+    check: &mut impl Check<M>,
+    kernel: &Kernel<'_, M>,
+    steps: usize,
+) -> Vec<String> {
+    let mut lines = Vec::new();
+    for _ in 0..steps {
+        let mut found = |f: Finding| {
+            let Finding { what, symbol, owner, expected, found, .. } = f;
+            lines.push(format!("{what}, {symbol}: {expected}, {found}, {owner}"));
+        };
+        check.step(kernel, &mut CallBudget(1000), &mut found, &mut 0);
+    }
+    lines
 }
 
 /// A profile of `symbols` (address, kind, name) and `layouts` (key as in the format, offset or value, bytes).

@@ -1,15 +1,18 @@
 //! Findings and their repairs.
 
+use crate::class::Class;
 use alloc::string::String;
 use alloc::vec::Vec;
 use kyozon_abi::layer::RepairWord;
 
 /// Confirmed tampering, as text for the operator.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
+    /// What it is about; the operator's policy goes by it.
+    pub class: Class,
     /// The kind of finding, such as `hidden process` or `kernel text changed`.
     pub what: String,
-    /// The virtual address of the tampered object.
+    /// The virtual address of the tampered object; 0 if it is a register.
     pub address: u64,
     /// The symbol and offset at the address, or the task's name and pid.
     pub symbol: String,
@@ -25,6 +28,24 @@ pub struct Finding {
     pub held: &'static str,
     /// The found bytes are the kernel package's again, which ends an earlier finding. It is a note, not tampering.
     pub restored: bool,
+}
+
+impl Finding {
+    /// A finding of `class` that leads to nobody, without words and repairs.
+    pub fn new(class: Class) -> Self {
+        Self {
+            class,
+            what: String::new(),
+            address: 0,
+            symbol: String::new(),
+            owner: "nobody".into(),
+            expected: String::new(),
+            found: String::new(),
+            repairs: Vec::new(),
+            held: "",
+            restored: false,
+        }
+    }
 }
 
 /// One transaction of the layer: all words or none, at most `MAX_REPAIR_WORDS`, while every other CPU is parked.

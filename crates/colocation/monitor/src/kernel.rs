@@ -13,13 +13,13 @@ use core::sync::atomic::Ordering::Relaxed;
 const DIRECT_MAP: u64 = 0xffff_8880_0000_0000;
 const VMALLOC: u64 = 0xffff_c900_0000_0000;
 /// The lowest virtual address that the kernel uses.
-const KERNEL_HALF: u64 = 0xff00_0000_0000_0000;
+pub(crate) const KERNEL_HALF: u64 = 0xff00_0000_0000_0000;
 
 /// Page-table entry bits: present; maps a large page.
-const PRESENT: u64 = 1;
-const LARGE: u64 = 1 << 7;
+pub(crate) const PRESENT: u64 = 1;
+pub(crate) const LARGE: u64 = 1 << 7;
 /// The physical address in an entry. In a large page's entry, bit 12 is an attribute.
-const FRAME: u64 = 0x000f_ffff_ffff_f000;
+pub(crate) const FRAME: u64 = 0x000f_ffff_ffff_f000;
 
 /// Linux as the checks see it. Addresses are virtual unless stated otherwise.
 pub struct Kernel<'a, M> {
@@ -80,17 +80,22 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
             .then(|| self.physical_word(address - profile.text_base() + profile.text_physical()))?
     }
 
-    /// Translates `address` by the kernel's own page tables, in at most five steps.
-    fn walk_page_tables(&self, address: u64) -> Option<u64> {
+    /// The physical address of the kernel's own top page table, and the number of levels.
+    pub(crate) fn page_tables(&self) -> Option<(u64, u32)> {
         let profile = self.profile;
         let table = profile.anchors.top_table.filter(|&table| self.in_image(table))?;
-        let mut table = table - profile.text_base() + profile.text_physical();
         let five = match profile.anchors.five_levels {
             // Outside the image, the flag's own address would need a translation.
             Some(flag) if self.in_image(flag) => self.u32(flag)? != 0,
             _ => false,
         };
         let levels = if five { 5 } else { 4 };
+        Some((table - profile.text_base() + profile.text_physical(), levels))
+    }
+
+    /// Translates `address` by the kernel's own page tables, in at most five steps.
+    fn walk_page_tables(&self, address: u64) -> Option<u64> {
+        let (mut table, levels) = self.page_tables()?;
         if (address as i64) >> (12 + 9 * levels - 1) != -1 {
             return None;
         }

@@ -21,13 +21,24 @@ extern crate alloc;
 extern crate std;
 
 pub mod check;
+pub mod class;
+pub(crate) mod confirm;
 #[cfg(test)]
 pub(crate) mod fake;
 pub mod finding;
+pub mod gates;
+pub mod hooks;
 pub mod kernel;
+pub mod liveness;
+pub mod mappings;
 pub mod memory;
+pub mod modules;
+pub(crate) mod owner;
+pub mod policy;
 pub mod profile;
 pub mod random;
+pub mod registers;
+pub mod registry;
 pub mod tasks;
 pub mod text;
 pub mod walk;

@@ -1,6 +1,7 @@
 //! Access to Linux's physical memory.
 
 use core::sync::atomic::AtomicU64;
+use kyozon_abi::layer::LinuxRegisters;
 
 /// Bytes in a page.
 pub const PAGE_BYTES: u64 = 4096;
@@ -12,6 +13,11 @@ pub type Page = [AtomicU64; PAGE_WORDS];
 
 /// The physical memory of a Linux kernel: live through the layer's window, or from a dump.
 pub trait KernelMemory {
+    /// System registers of a CPU, as Linux left them; `None` if they are not known.
+    fn registers(&self) -> Option<LinuxRegisters> {
+        None
+    }
+
     /// The page at physical address `physical`, a multiple of [`PAGE_BYTES`]; `None` if that is not System RAM.
     fn page(&self, physical: u64) -> Option<&Page>;
 }

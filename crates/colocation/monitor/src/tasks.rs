@@ -19,8 +19,9 @@ mod seen;
 mod suspect;
 mod task;
 mod verify;
+mod wants;
 
-use crate::check::{Budget, Check, Coverage, Step};
+use crate::check::{About, Budget, Check, Coverage, Make, Repairs, Step};
 use crate::finding::{Finding, Links, Verdict};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
@@ -262,13 +263,18 @@ impl TaskCheck {
     }
 }
 
-impl<M: KernelMemory> Check<M> for TaskCheck {
-    fn name(&self) -> &'static str {
-        "tasks"
-    }
+impl Make for TaskCheck {
+    const ABOUT: About =
+        About { name: "tasks", wants: &[wants::WANTS], share: 8, repairs: Repairs::OnIntactCode };
 
-    fn needs_intact_code(&self) -> bool {
-        true
+    fn make(profile: &Profile<'_>, seed: u64) -> Result<Self, ProfileError> {
+        Self::new(profile, seed)
+    }
+}
+
+impl<M: KernelMemory> Check<M> for TaskCheck {
+    fn about(&self) -> &'static About {
+        &Self::ABOUT
     }
 
     fn stands(&self, _what: &str, address: u64) -> bool {

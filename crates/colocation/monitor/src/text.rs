@@ -20,7 +20,6 @@ mod code;
 mod compare;
 mod layout;
 mod order;
-mod owner;
 mod package;
 mod probes;
 mod records;
@@ -31,9 +30,10 @@ mod suspects;
 #[cfg(test)]
 mod tests;
 mod walk;
+mod wants;
 mod window;
 
-use crate::check::{Budget, Check, Coverage, Step};
+use crate::check::{About, Budget, Check, Coverage, Make, Repairs, Step};
 use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
@@ -349,9 +349,18 @@ impl TextCheck {
     }
 }
 
+impl Make for TextCheck {
+    const ABOUT: About =
+        About { name: "text", wants: &[wants::WANTS], share: 80, repairs: Repairs::Always };
+
+    fn make(profile: &Profile<'_>, seed: u64) -> Result<Self, ProfileError> {
+        Ok(Self::new(profile)?.in_random_order(seed))
+    }
+}
+
 impl<M: KernelMemory> Check<M> for TextCheck {
-    fn name(&self) -> &'static str {
-        "text"
+    fn about(&self) -> &'static About {
+        &Self::ABOUT
     }
 
     fn coverage(&self) -> Coverage {

@@ -1,8 +1,11 @@
 //! Walks over Linux's data structures. Each ends after a bounded number of steps, whatever the memory holds.
 
+mod areas;
 mod list;
+mod mappings;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod xarray;
 
 use crate::kernel::Kernel;
@@ -10,11 +13,35 @@ use crate::memory::KernelMemory;
 use crate::profile::{Profile, ProfileError};
 use alloc::format;
 
+pub(crate) use areas::Areas;
 pub use list::{HashWalk, ListWalk, Lists};
+pub(crate) use mappings::{scan_mappings, Mapping};
+pub(crate) use tree::Trees;
 pub use xarray::{SlotPath, XArrayEntry, XArrays};
 
-/// Maximum length of a chain, more than any intact one has; further entries are ignored.
+/// Maximum length of a chain or list, more than any intact one has; further entries are ignored.
 const MAX_CHAIN: usize = 4096;
+
+/// A circular list: address of the head, offset of the link in an entry.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct List {
+    pub head: u64,
+    pub link: u64,
+}
+
+/// The entries of `list`, in the order of its links.
+pub(crate) fn entries<'k, M: KernelMemory>(
+    kernel: &'k Kernel<'_, M>,
+    list: List,
+) -> impl Iterator<Item = u64> + 'k {
+    let mut at = kernel.u64(list.head);
+    core::iter::from_fn(move || {
+        let link = at.filter(|&link| link != list.head && link != 0)?;
+        at = kernel.u64(link);
+        Some(link.wrapping_sub(list.link))
+    })
+    .take(MAX_CHAIN)
+}
 
 /// Why a walk could not be completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 use super::*;
 use crate::table::MAX_OPEN;
 use crate::watch::MAX_WATCHED;
+use alloc::collections::BTreeSet;
 use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::string::ToString;
@@ -10,6 +11,8 @@ use kyozon_abi::events::EVENT_FAULT;
 use kyozon_abi::layer::{
     RepairRequest, RepairWord, MAX_REPAIR_WORDS, REPAIR_CHANGED, REPAIR_DONE, REPAIR_INVALID,
 };
+use kyozon_monitor::check::About;
+use kyozon_monitor::class::Class;
 use kyozon_monitor::finding::{Links, Repair, Verdict};
 use kyozon_monitor::memory::Page;
 use kyozon_monitor::profile::Profile;
@@ -31,6 +34,7 @@ struct Fake {
     answers: Vec<i64>,
     repaired: Vec<u64>,
     beats: Vec<MonitorStatus>,
+    restarts: u32,
 }
 
 impl System for Fake {
@@ -51,6 +55,9 @@ impl System for Fake {
         self.repaired.push(request.words[0].address);
         self.answers.pop().unwrap_or(REPAIR_DONE)
     }
+    fn restart(&mut self) {
+        self.restarts += 1;
+    }
 }
 
 /// Addresses of which the check says that its finding stands.
@@ -61,17 +68,33 @@ type Script = Rc<RefCell<Vec<(Vec<Finding>, Step)>>>;
 /// What the check sees at the links of repairs.
 type Verdicts = Rc<RefCell<Verdict>>;
 
-struct Scripted(Script, Rc<Cell<u32>>, Standing, Verdicts);
+struct Scripted(Script, Rc<Cell<u32>>, Standing, Verdicts, &'static About);
 
 impl Scripted {
     fn new(script: Script, steps: Rc<Cell<u32>>, standing: Standing) -> Self {
-        Self(script, steps, standing, Rc::new(RefCell::new(Verdict::Consistent)))
+        Self(script, steps, standing, Rc::new(RefCell::new(Verdict::Consistent)), &WHOLE)
+    }
+
+    fn about(self, about: &'static About) -> Self {
+        let Self(script, steps, standing, verdicts, _) = self;
+        Self(script, steps, standing, verdicts, about)
     }
 }
 
+/// What a check of these tests declares, with this share.
+const fn about(share: u64, repairs: Repairs) -> About {
+    About { name: "scripted", wants: &[], share, repairs }
+}
+
+static WHOLE: About = about(100, Repairs::Always);
+static QUARTER: About = about(25, Repairs::Always);
+static REST: About = about(75, Repairs::Always);
+static NOTHING: About = about(0, Repairs::Always);
+static CAREFUL: About = about(0, Repairs::OnIntactCode);
+
 impl Check<Nothing> for Scripted {
-    fn name(&self) -> &'static str {
-        "scripted"
+    fn about(&self) -> &'static About {
+        self.4
     }
     fn stands(&self, _: &str, address: u64) -> bool {
         self.2.borrow().contains(&address)
@@ -105,12 +128,15 @@ fn finding(address: u64, words: usize) -> Finding {
         what: "hidden process".into(),
         address,
         symbol: "evil, pid 7".into(),
-        owner: "nobody".into(),
         expected: "in the list".into(),
         found: "not there".into(),
         repairs: vec![Repair { words: vec![word; words], links: Some(links(address)) }],
-        ..Finding::default()
+        ..Finding::new(Class::ProcessHidden)
     }
+}
+
+fn add(server: &mut Server<'static, Nothing>, check: Scripted) {
+    server.add(Box::new(check)).expect("room for another check");
 }
 
 struct Bench {
@@ -124,11 +150,15 @@ struct Bench {
 
 impl Bench {
     fn new(repairs: bool) -> Self {
+        Self::with(if repairs { Policy::default() } else { Policy::REPORT })
+    }
+
+    fn with(policy: Policy) -> Self {
         let (script, standing) = (Script::default(), Standing::default());
-        let mut server = Server::new(repairs, &[]);
+        let mut server = Server::new(policy, 1, &[]);
         let check = Scripted::new(script.clone(), Rc::default(), standing.clone());
         let verdicts = check.3.clone();
-        server.add(Box::new(check), 100);
+        add(&mut server, check);
         let profile = kyozon_monitor::profile::build::empty();
         Self { server, script, standing, verdicts, system: Fake::default(), profile }
     }
@@ -146,36 +176,12 @@ impl Bench {
     }
 }
 
-/// A check whose repairs need intact code.
-struct Careful(Scripted);
-
-impl Check<Nothing> for Careful {
-    fn name(&self) -> &'static str {
-        "careful"
-    }
-    fn needs_intact_code(&self) -> bool {
-        true
-    }
-    fn stands(&self, what: &str, address: u64) -> bool {
-        self.0.stands(what, address)
-    }
-    fn step(
-        &mut self,
-        kernel: &Kernel<'_, Nothing>,
-        budget: &mut dyn Budget,
-        found: &mut dyn FnMut(Finding),
-        retries: &mut u64,
-    ) -> Step {
-        self.0.step(kernel, budget, found, retries)
-    }
-}
-
 #[test]
 fn tasks_are_not_put_back_while_changed_code_is_open() {
     let mut b = Bench::new(true);
     let tasks = Script::default();
     let check = Scripted::new(tasks.clone(), Rc::default(), Standing::default());
-    b.server.add(Box::new(Careful(check)), 0);
+    add(&mut b.server, check.about(&CAREFUL));
     b.system.answers = vec![REPAIR_DONE, REPAIR_DONE, REPAIR_CHANGED, REPAIR_CHANGED];
     tasks.borrow_mut().push((vec![finding(0x200, 1)], Step::Spent));
     b.tick(vec![finding(0x100, 1)], Step::Spent);
@@ -198,7 +204,7 @@ fn finding_is_reported_once_and_repaired() {
         b.system.lines,
         [(
             EVENT_FINDING,
-            0,
+            Class::event_code(Some(Class::ProcessHidden), 0),
             "hidden process: evil, pid 7 at 0x100: expected in the list, found not there".into()
         )]
     );
@@ -217,7 +223,8 @@ fn finding_is_reported_once_and_repaired() {
 fn watching_is_announced_after_every_first_pass() {
     let mut b = Bench::new(true);
     let slow = Script::default();
-    b.server.add(Box::new(Scripted::new(slow.clone(), Rc::default(), Standing::default())), 0);
+    let check = Scripted::new(slow.clone(), Rc::default(), Standing::default());
+    add(&mut b.server, check.about(&NOTHING));
     let lines = |b: &Bench| -> Vec<String> { b.system.lines.iter().map(|l| l.2.clone()).collect() };
     b.tick(vec![], Step::Spent);
     assert_eq!(lines(&b), [""; 0]);
@@ -376,9 +383,9 @@ fn open_findings_survive_a_restart() {
     let kept: &'static [AtomicU64] = kept.leak();
     let start = |repairs| {
         let mut b = Bench::new(repairs);
-        b.server = Server::new(repairs, kept);
+        b.server = Server::new(if repairs { Policy::default() } else { Policy::REPORT }, 1, kept);
         let check = Scripted::new(b.script.clone(), Rc::default(), b.standing.clone());
-        b.server.add(Box::new(check), 100);
+        add(&mut b.server, check);
         b.server.start(&mut b.system);
         b
     };
@@ -416,10 +423,13 @@ fn a_heartbeat_has_the_servers_counts() {
 
 #[test]
 fn each_check_keeps_to_its_share() {
-    let mut server = Server::new(true, &[]);
+    let mut server = Server::new(Policy::default(), 1, &[]);
     let (first, second) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
-    server.add(Box::new(Scripted::new(Script::default(), first.clone(), Standing::default())), 25);
-    server.add(Box::new(Scripted::new(Script::default(), second.clone(), Standing::default())), 75);
+    let check = |steps: &Rc<Cell<u32>>, about| {
+        Scripted::new(Script::default(), steps.clone(), Standing::default()).about(about)
+    };
+    add(&mut server, check(&first, &QUARTER));
+    add(&mut server, check(&second, &REST));
     let bytes = kyozon_monitor::profile::build::empty();
     let profile = Profile::decode(&bytes).expect("an empty profile");
     let kernel = Kernel::new(&profile, &Nothing);
@@ -551,4 +561,87 @@ fn many_repairs_are_watched_in_bounded_time() {
     b.tick(vec![finding(0x10_0000, 1)], Step::Spent);
     (0..count).for_each(|_| b.tick(vec![], Step::Spent));
     assert_eq!(b.system.repaired[count as usize + MAX_WATCHED..], [0x10_0000]);
+}
+
+#[test]
+fn every_check_runs_or_is_refused_by_name() {
+    let mut b = Bench::new(true);
+    let check = || {
+        let script = Rc::new(RefCell::new(vec![(vec![], Step::Done(1))]));
+        Scripted::new(script, Rc::default(), Standing::default()).about(&NOTHING)
+    };
+    for _ in 1..MAX_CHECKS {
+        add(&mut b.server, check());
+    }
+    assert_eq!(b.server.add(Box::new(check())), Err(NoRoom { name: "scripted" }));
+    b.tick(vec![], Step::Done(1));
+    let done: BTreeSet<usize> =
+        b.system.published.iter().filter(|status| status.1.passes == 1).map(|s| s.0).collect();
+    assert_eq!(done, (0..MAX_CHECKS).collect());
+}
+
+/// A server that has learned, with `action` for hidden processes.
+fn learned(action: Action) -> Bench {
+    let mut policy = Policy::default();
+    policy.set(Class::ProcessHidden, action).expect("a class with a repair");
+    let mut b = Bench::with(policy);
+    b.tick(vec![], Step::Done(1));
+    b.system.lines.clear();
+    b
+}
+
+#[test]
+fn a_restart_follows_the_report_of_its_cause() {
+    let mut b = learned(Action::Restart);
+    b.tick(vec![finding(0x100, 1)], Step::Spent);
+    assert_eq!(b.kinds(), [EVENT_FINDING, EVENT_RESTART, EVENT_RESTART]);
+    assert_eq!(b.system.lines[1].2, "hidden process: evil, pid 7: restarting Linux");
+    // This machine does not restart. Nothing is repaired, and it is not tried again.
+    b.tick(vec![finding(0x100, 1)], Step::Done(1));
+    b.tick(vec![], Step::Done(1));
+    assert_eq!((b.system.restarts, b.system.repaired.len()), (1, 0));
+}
+
+#[test]
+fn what_cannot_be_repaired_restarts_if_the_policy_says_so() {
+    for (action, restarts) in
+        [(Action::Report, 0), (Action::Repair, 0), (Action::RepairOrRestart, 1)]
+    {
+        let mut b = learned(action);
+        b.tick(vec![Finding { repairs: vec![], ..finding(0x100, 0) }], Step::Spent);
+        b.tick(vec![], Step::Spent);
+        b.tick(vec![], Step::Spent);
+        assert_eq!(b.system.restarts, restarts, "{action:?}");
+    }
+    let mut b = learned(Action::RepairOrRestart);
+    b.tick(vec![finding(0x100, 1)], Step::Spent);
+    b.tick(vec![], Step::Spent);
+    assert_eq!((b.system.restarts, b.system.repaired.len()), (0, 1));
+}
+
+#[test]
+fn what_may_come_with_every_boot_does_not_restart() {
+    let mut policy = Policy::REPORT;
+    policy.set(Class::ProcessHidden, Action::Restart).expect("no repair");
+    let mut b = Bench::with(policy);
+    b.tick(vec![finding(0x100, 1)], Step::Spent);
+    assert_eq!((b.kinds(), b.system.restarts), (vec![EVENT_FINDING, EVENT_RESTART], 0));
+    assert!(b.system.lines[1].2.contains("not restarted"));
+}
+
+#[test]
+fn only_a_class_with_repairs_is_left_without_a_word() {
+    let mut b = learned(Action::Report);
+    let hook = Finding {
+        class: Class::HookHidden,
+        held: "nobody can",
+        repairs: vec![],
+        ..finding(0x200, 0)
+    };
+    b.tick(vec![finding(0x100, 1), hook], Step::Spent);
+    for _ in 0..3 {
+        b.tick(vec![], Step::Spent);
+    }
+    assert_eq!(lines(&b, EVENT_NOTE), ["hidden process: evil, pid 7: not repaired: nobody can"]);
+    assert_eq!(b.system.repaired.len(), 0);
 }

@@ -4,7 +4,7 @@ use super::btf::Btf;
 use super::fingerprints::FingerprintSections;
 use super::format::Header;
 use super::listing::{self, SymbolLine};
-use super::requirements::{Need, CONSTANTS, MEMBERS, STRUCTURES, SYMBOLS};
+use super::requirements::{constants, members, symbols as required_symbols, Need};
 use super::vmlinux;
 use super::{Profile, ProfileError};
 use alloc::format;
@@ -65,7 +65,7 @@ pub fn build(sources: &Sources<'_>) -> Result<Vec<u8>, ProfileError> {
             .map(|symbol| symbol.address)
             .ok_or_else(|| ProfileError::Missing(format!("symbol {name}")))
     };
-    for name in SYMBOLS {
+    for name in required_symbols() {
         address_of(name)?;
     }
     let header = Header {
@@ -126,7 +126,7 @@ pub(crate) type LayoutEntry = (String, u64, u64);
 /// The layouts in the requirements that `btf` has.
 fn layouts(btf: &Btf<'_>) -> Result<Vec<LayoutEntry>, ProfileError> {
     let mut layouts = Vec::new();
-    for (structure, member, need) in MEMBERS {
+    for (structure, member, need) in members() {
         match (btf.member(structure, member), need) {
             (Some((offset, bytes)), _) => {
                 layouts.push((format!("{structure}.{member}"), offset, bytes))
@@ -137,10 +137,10 @@ fn layouts(btf: &Btf<'_>) -> Result<Vec<LayoutEntry>, ProfileError> {
             }
         }
     }
-    for name in MEMBERS.iter().map(|(structure, ..)| structure).chain(STRUCTURES) {
-        layouts.extend(btf.size_of(name).map(|bytes| (String::from(*name), 0, bytes)));
+    for (name, ..) in members() {
+        layouts.extend(btf.size_of(name).map(|bytes| (String::from(name), 0, bytes)));
     }
-    for (name, need) in CONSTANTS {
+    for (name, need) in constants() {
         match (btf.constant(name), need) {
             (Some(value), _) => layouts.push((format!("#{name}"), value, 0)),
             (None, Need::Optional) => {}

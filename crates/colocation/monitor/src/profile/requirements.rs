@@ -1,4 +1,7 @@
-//! The symbols, members and constants that the checks need from a profile. A new check adds its entries here.
+//! What the monitor needs from a profile: the symbols, members and constants of the walks that every check uses, and
+//! those that each check declares.
+
+use crate::{owner, registry};
 
 /// Whether a kernel may lack an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,157 +14,52 @@ pub enum Need {
 
 use Need::{Optional, Required};
 
-/// The required symbols. A profile contains all other symbols, too.
-pub const SYMBOLS: &[&str] = &[
-    "_text",
-    "_end",
-    "_etext",
-    "__start_rodata",
-    "__end_rodata",
-    "init_task",
-    "init_top_pgt",
-    "init_pid_ns",
-    "tasklist_lock",
-    "pidmap_lock",
-];
+/// Structure, member path, need. The profile also contains the size of the structure.
+pub type Member = (&'static str, &'static str, Need);
 
-/// Structure, member path, need. The profile also contains the size of every structure in this list.
-pub const MEMBERS: &[(&str, &str, Need)] = &[
-    ("list_head", "next", Required),
-    ("list_head", "prev", Required),
-    ("hlist_head", "first", Required),
-    ("hlist_node", "next", Required),
-    ("hlist_node", "pprev", Required),
-    // The check `tasks`.
-    ("task_struct", "__state", Required),
-    ("task_struct", "cg_list", Optional),
-    ("task_struct", "cgroups", Optional),
-    ("task_struct", "comm", Required),
-    ("task_struct", "exit_state", Required),
-    ("task_struct", "flags", Required),
-    ("task_struct", "group_leader", Required),
-    ("task_struct", "on_cpu", Optional),
-    ("task_struct", "on_rq", Optional),
-    ("task_struct", "pid", Required),
-    ("task_struct", "pid_links", Required),
-    ("task_struct", "se.sum_exec_runtime", Required),
-    ("task_struct", "sighand", Required),
-    ("task_struct", "signal", Required),
-    ("task_struct", "start_time", Required),
-    ("task_struct", "tasks", Required),
-    ("task_struct", "tgid", Required),
-    ("task_struct", "thread_group", Optional),
-    ("task_struct", "thread_node", Required),
-    ("task_struct", "thread_pid", Required),
-    ("signal_struct", "pids", Required),
-    ("signal_struct", "thread_head", Required),
-    ("pid", "count", Required),
-    ("pid", "numbers", Required),
-    ("pid", "tasks", Required),
-    ("upid", "nr", Required),
-    ("pid_namespace", "idr", Required),
-    ("idr", "idr_rt", Required),
-    ("xarray", "xa_flags", Required),
-    ("xarray", "xa_head", Required),
-    ("xa_node", "count", Required),
-    ("xa_node", "marks", Required),
-    ("xa_node", "offset", Required),
-    ("xa_node", "parent", Required),
-    ("xa_node", "shift", Required),
-    ("xa_node", "slots", Required),
-    ("css_set", "dying_tasks", Optional),
-    ("css_set", "hlist", Optional),
-    ("css_set", "mg_tasks", Optional),
-    ("css_set", "tasks", Optional),
-    ("qrwlock", "cnts", Required),
-    ("qrwlock", "wait_lock", Required),
-    ("qspinlock", "val", Required),
-    // The check `text`: patch sites.
-    ("jump_entry", "code", Optional),
-    ("jump_entry", "key", Optional),
-    ("jump_entry", "target", Optional),
-    ("static_key", "enabled", Optional),
-    ("static_key", "entries", Optional),
-    ("static_key", "type", Optional),
-    ("static_call_site", "addr", Optional),
-    ("static_call_site", "key", Optional),
-    ("static_call_key", "func", Optional),
-    ("static_call_key", "mods", Optional),
-    ("static_call_key", "type", Optional),
-    ("ftrace_page", "index", Optional),
-    ("ftrace_page", "next", Optional),
-    ("ftrace_page", "records", Optional),
-    ("dyn_ftrace", "flags", Optional),
-    ("dyn_ftrace", "ip", Optional),
-    ("ftrace_func_entry", "direct", Optional),
-    ("ftrace_func_entry", "hlist", Optional),
-    ("ftrace_func_entry", "ip", Optional),
-    ("ftrace_hash", "buckets", Optional),
-    ("ftrace_hash", "size_bits", Optional),
-    ("ftrace_ops", "direct_call", Optional),
-    ("ftrace_ops", "flags", Optional),
-    ("ftrace_ops", "func", Optional),
-    ("ftrace_ops", "list", Optional),
-    ("ftrace_ops", "next", Optional),
-    ("ftrace_ops", "saved_func", Optional),
-    ("ftrace_ops", "trampoline", Optional),
-    ("ftrace_ops", "trampoline_size", Optional),
-    ("kprobe", "addr", Optional),
-    ("kprobe", "ainsn", Optional),
-    ("kprobe", "flags", Optional),
-    ("kprobe", "hlist", Optional),
-    ("kprobe", "list", Optional),
-    ("kprobe", "opcode", Optional),
-    ("kprobe", "post_handler", Optional),
-    ("kprobe", "pre_handler", Optional),
-    ("kretprobe", "handler", Optional),
-    ("tracepoint", "funcs", Optional),
-    ("optimized_kprobe", "kp", Optional),
-    ("optimized_kprobe", "list", Optional),
-    ("optimized_kprobe", "optinsn", Optional),
-    ("optimized_kprobe", "optinsn.copied_insn", Optional),
-    ("optimized_kprobe", "optinsn.insn", Optional),
-    ("kprobe_insn_cache", "pages", Optional),
-    ("kprobe_insn_page", "insns", Optional),
-    ("kprobe_insn_page", "list", Optional),
-    ("tracepoint", "funcs", Optional),
-    ("tracepoint_func", "func", Optional),
-    ("bp_patching_desc", "nr_entries", Optional),
-    ("bp_patching_desc", "refs", Optional),
-    ("bp_patching_desc", "vec", Optional),
-    ("text_poke_loc", "len", Optional),
-    ("text_poke_loc", "rel_addr", Optional),
-    ("mutex", "owner", Optional),
-    ("module", "list", Optional),
-    ("module", "name", Optional),
-    ("module", "state", Optional),
-    ("module", "taints", Optional),
-    ("module", "core_layout", Optional),
-    ("module", "mem", Optional),
-    ("module_layout", "base", Optional),
-    ("module_layout", "size", Optional),
-    ("module_layout", "text_size", Optional),
-    ("module_memory", "base", Optional),
-    ("module_memory", "size", Optional),
-    ("bpf_ksym", "end", Optional),
-    ("bpf_ksym", "lnode", Optional),
-    ("bpf_ksym", "name", Optional),
-    ("bpf_ksym", "prog", Optional),
-    ("bpf_ksym", "start", Optional),
-    ("bpf_trampoline", "func", Optional),
-    ("bpf_trampoline", "hlist", Optional),
-    ("bpf_trampoline", "key", Optional),
-];
+/// What a part of the monitor needs from a profile.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wants {
+    /// The required symbols. A profile contains all other symbols, too.
+    pub symbols: &'static [&'static str],
+    /// The members.
+    pub members: &'static [Member],
+    /// The enumeration constants.
+    pub constants: &'static [(&'static str, Need)],
+}
 
-/// Structures of which only the size is needed.
-pub const STRUCTURES: &[&str] = &[];
+/// What address translation, the bounds of the image and the walks over Linux's lists need.
+const COMMON: Wants = Wants {
+    symbols: &["_text", "_end", "_etext", "__start_rodata", "__end_rodata", "init_top_pgt"],
+    members: &[
+        ("list_head", "next", Required),
+        ("list_head", "prev", Required),
+        ("hlist_head", "first", Required),
+        ("hlist_node", "next", Required),
+        ("hlist_node", "pprev", Required),
+        ("rb_node", "__rb_parent_color", Optional),
+        ("rb_node", "rb_left", Optional),
+        ("rb_node", "rb_right", Optional),
+    ],
+    constants: &[],
+};
 
-/// Enumeration constants.
-pub const CONSTANTS: &[(&str, Need)] = &[
-    ("PIDTYPE_PID", Required),
-    ("PIDTYPE_TGID", Required),
-    ("PIDTYPE_MAX", Required),
-    ("MOD_TEXT", Optional),
-    ("MODULE_STATE_LIVE", Optional),
-    ("MODULE_STATE_GOING", Optional),
-];
+fn all() -> impl Iterator<Item = &'static Wants> {
+    let checks = registry::ABOUT.iter().flat_map(|about| about.wants);
+    [&COMMON, &owner::WANTS].into_iter().chain(checks)
+}
+
+/// The required symbols.
+pub fn symbols() -> impl Iterator<Item = &'static str> {
+    all().flat_map(|wants| wants.symbols).copied()
+}
+
+/// The members; one that several checks need comes more than once.
+pub fn members() -> impl Iterator<Item = Member> {
+    all().flat_map(|wants| wants.members).copied()
+}
+
+/// The enumeration constants; one that several checks need comes more than once.
+pub fn constants() -> impl Iterator<Item = (&'static str, Need)> {
+    all().flat_map(|wants| wants.constants).copied()
+}

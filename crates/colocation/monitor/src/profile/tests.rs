@@ -238,8 +238,8 @@ fn missing_symbol_or_member_is_named() {
         "_etext",
         "__start_rodata",
         "__end_rodata",
-        "init_task",
         "init_top_pgt",
+        "init_task",
         "init_pid_ns",
     ];
     let names = names.iter().chain(&["tasklist_lock", "pidmap_lock"]);

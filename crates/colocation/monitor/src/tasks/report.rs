@@ -4,6 +4,7 @@ use super::layout::TaskLayout;
 use super::pass::Damage;
 use super::task::{name, Identity, TaskState};
 use super::{repair, view};
+use crate::class::Class;
 use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
@@ -57,11 +58,10 @@ pub fn finding<M: KernelMemory>(
         what: what.to_string(),
         address: identity.task,
         symbol: format!("{}, {kind} {number}{process}", name(kernel, layout, identity.task)),
-        owner: "nobody".to_string(),
         expected: format!("in {}", names(views)),
         found,
         repairs: repair::repairs(kernel, layout, &identity, views),
-        ..Finding::default()
+        ..Finding::new(Class::ProcessHidden)
     }
 }
 
@@ -96,9 +96,8 @@ pub fn damaged_list(layout: &TaskLayout, damage: &Damage, name: impl Fn(u64) -> 
         what: what.to_string(),
         address: damaged_at(layout, damage),
         symbol,
-        owner: "nobody".to_string(),
         expected: format!("a list that returns to {start}"),
         found,
-        ..Finding::default()
+        ..Finding::new(Class::ProcessListDamaged)
     }
 }

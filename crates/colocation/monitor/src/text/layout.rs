@@ -2,6 +2,8 @@
 
 mod lookup;
 
+use crate::owner::Owners;
+pub(super) use crate::walk::List;
 use core::ops::Range;
 
 /// A symbol or member that the kernel lacks, without which Linux's own changes look like tampering.
@@ -17,13 +19,6 @@ pub(super) struct Table {
     pub code: u64,
     pub target: u64,
     pub key: u64,
-}
-
-/// A linked list: address of the head, offset of the link in an entry.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct List {
-    pub head: u64,
-    pub link: u64,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -98,22 +93,6 @@ pub(super) struct Poke {
     /// The same for `static_call_mutex`. `__static_call_update` changes the records first, then the sites one by one,
     /// and holds no `text_mutex` in between.
     pub calls_owner: Option<u64>,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(super) struct Owners {
-    pub modules: List,
-    pub module_name: u64,
-    /// Offset of a module's state, and its value while the module is being removed.
-    pub module_state: Option<(u64, u64)>,
-    /// Offset of the flags that a module sets for the whole kernel.
-    pub module_taints: Option<u64>,
-    /// Offsets of base and size of each range of a module.
-    pub module_ranges: [Option<(u64, u64)>; 7],
-    pub bpf: Option<List>,
-    pub bpf_start: u64,
-    pub bpf_end: u64,
-    pub bpf_name: u64,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -5,10 +5,11 @@
 use super::baseline::Baseline;
 use super::code::{self, CALL, INT3, JMP};
 use super::layout::TextLayout;
-use super::owner;
+use crate::class::Class;
 use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
+use crate::owner;
 use crate::profile::fingerprints::{
     chunk_words, fingerprint, Chunk, ChunkCursor, Key, Mask, MaskKind, CHUNK, CHUNK_WORDS,
 };
@@ -342,7 +343,10 @@ impl PackageComparison {
         let Some(range) = self.open.take() else { return };
         self.reported += 1;
         let is_text = layout.text.contains(&range.start);
-        let what = if is_text { "kernel text" } else { "read-only data" };
+        let (class, what) = match is_text {
+            true => (Class::TextModifiedBeforeLoad, "kernel text"),
+            false => (Class::RodataModifiedBeforeLoad, "read-only data"),
+        };
         let bytes = range.end - range.start;
         let extent = if bytes == CHUNK as u64 { "block" } else { "range" };
         found(Finding {
@@ -350,13 +354,12 @@ impl PackageComparison {
             address: range.start,
             symbol: owner::symbol(kernel, range.start),
             owner: leads_to(kernel, layout, baseline, &range).unwrap_or_else(|| "nobody".into()),
-            expected: String::new(),
             found: format!(
                 "{bytes}-byte {extent} differs from the kernel package's image{}",
                 symbols_in(kernel, &range)
             ),
             held: NO_BYTES,
-            ..Finding::default()
+            ..Finding::new(class)
         });
     }
 }

@@ -9,10 +9,11 @@
 //! because Linux's own accounts of the user would then be wrong.
 
 use super::layout::{Ftrace, List, TextLayout, Tracepoints};
-use super::owner;
+use crate::class::Class;
 use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
+use crate::owner;
 use crate::walk::chain;
 use alloc::format;
 use alloc::vec::Vec;
@@ -259,7 +260,7 @@ impl Records {
                 owner: owner::unlisted(foreign.function),
                 found: format!("registered function {:#x}", foreign.function),
                 held: "the monitor unregisters nothing: find the code that hides",
-                ..Finding::default()
+                ..Finding::new(Class::HookHidden)
             });
         }
     }

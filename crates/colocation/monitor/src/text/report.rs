@@ -3,13 +3,14 @@
 use super::code;
 use super::compare::Change;
 use super::layout::TextLayout;
-use super::owner;
 use super::package::{symbols_in, Evidence};
 use super::records::{self, Role};
 use super::site_rules::SiteRules;
+use crate::class::Class;
 use crate::finding::{Finding, Repair};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
+use crate::owner;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -47,8 +48,12 @@ pub(super) fn finding<M: KernelMemory>(
     let held = reason_to_hold(rules, change, evidence, is_text).unwrap_or_default();
     let repairs =
         words.filter(|_| held.is_empty()).map(|words| vec![Repair { words, links: None }]);
+    let (class, what) = match is_text {
+        true => (Class::TextModified, "kernel text changed"),
+        false => (Class::RodataModified, "read-only data changed"),
+    };
     Finding {
-        what: if is_text { "kernel text changed" } else { "read-only data changed" }.into(),
+        what: what.into(),
         address: change.address,
         symbol: owner::symbol(kernel, change.address),
         owner: leads.unwrap_or_else(|| "nobody".into()),
@@ -56,7 +61,7 @@ pub(super) fn finding<M: KernelMemory>(
         found,
         repairs: repairs.unwrap_or_default(),
         held,
-        ..Finding::default()
+        ..Finding::new(class)
     }
 }
 
@@ -162,19 +167,21 @@ pub(super) fn restored<M: KernelMemory>(
     range: &Range<u64>,
 ) -> Finding {
     let is_text = layout.text.contains(&range.start);
-    let what = if is_text { "kernel text restored" } else { "read-only data restored" };
+    let (class, what) = match is_text {
+        true => (Class::TextModified, "kernel text restored"),
+        false => (Class::RodataModified, "read-only data restored"),
+    };
     Finding {
         what: what.into(),
         address: range.start,
         symbol: owner::symbol(kernel, range.start),
-        owner: "nobody".into(),
         found: format!(
             "{} bytes are the kernel package's again{}",
             range.end - range.start,
             symbols_in(kernel, range)
         ),
         restored: true,
-        ..Finding::default()
+        ..Finding::new(class)
     }
 }
 

@@ -2,12 +2,12 @@
 
 use super::code::{target, Code, CALL, JMP, NEAR_BYTES};
 use super::layout::{Ftrace, TextLayout};
-use super::owner;
 use super::records::{Records, Role};
 use super::sites::{Site, SiteKind, SITE_BYTES};
 use super::walk;
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, Page, PAGE_BYTES};
+use crate::owner;
 use crate::walk::chain;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering::Relaxed;

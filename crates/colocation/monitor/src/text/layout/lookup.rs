@@ -66,7 +66,7 @@ impl TextLayout {
             probes: probes(profile)?,
             tracepoints: tracepoints(profile),
             poke: poke(profile),
-            owners: owners(profile)?,
+            owners: Owners::new(profile).map_err(MissingItem)?,
         })
     }
 }
@@ -195,34 +195,4 @@ fn poke(profile: &Profile<'_>) -> Poke {
         calls_owner: held("static_call_mutex"),
         ..known().unwrap_or_default()
     }
-}
-
-fn owners(profile: &Profile<'_>) -> Result<Owners, MissingItem> {
-    let module = Members(profile, "module");
-    let mut found = Owners {
-        modules: List { head: symbol(profile, "modules")?, link: module.offset("list")? },
-        module_name: module.offset("name")?,
-        module_taints: module.offset("taints").ok(),
-        module_state: module.offset("state").ok().zip(profile.constant("MODULE_STATE_GOING")),
-        ..Owners::default()
-    };
-    if let (Ok(all), Ok(size)) = (module.offset("mem"), Members(profile, "module_memory").size()) {
-        let part = Members(profile, "module_memory");
-        let (base, bytes) = (part.offset("base")?, part.offset("size")?);
-        for (range, at) in found.module_ranges.iter_mut().zip(0..) {
-            *range = Some((all + at * size + base, all + at * size + bytes));
-        }
-    } else {
-        let part = Members(profile, "module_layout");
-        let core = module.offset("core_layout")?;
-        found.module_ranges[0] = Some((core + part.offset("base")?, core + part.offset("size")?));
-    }
-    if let Some(head) = profile.symbol("bpf_kallsyms") {
-        let ksym = Members(profile, "bpf_ksym");
-        found.bpf = Some(List { head, link: ksym.offset("lnode")? });
-        found.bpf_start = ksym.offset("start")?;
-        found.bpf_end = ksym.offset("end")?;
-        found.bpf_name = ksym.offset("name")?;
-    }
-    Ok(found)
 }

@@ -1,9 +1,14 @@
-//! The owner of an address.
+//! The owner of an address: looked up in Linux's lists now, or in an [`OwnerIndex`] of executable memory.
 
-use super::layout::Owners;
-use super::walk;
+mod index;
+mod layout;
+
+pub(crate) use index::{Kind, OwnerIndex};
+pub(crate) use layout::{Owners, WANTS};
+
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
+use crate::walk;
 use alloc::format;
 use alloc::string::String;
 
@@ -20,7 +25,7 @@ const TAINT_LIVE_PATCH: u64 = 1 << 15;
 const PREFERRED: &str = "__x64_sys_";
 
 /// `SYMBOL+0xOFFSET` if `address` lies in the kernel's image, else the address itself.
-pub(super) fn symbol<M: KernelMemory>(kernel: &Kernel<'_, M>, address: u64) -> String {
+pub(crate) fn symbol<M: KernelMemory>(kernel: &Kernel<'_, M>, address: u64) -> String {
     let Some((name, offset)) = kernel.profile.nearest(address) else {
         return format!("{address:#x}");
     };
@@ -35,7 +40,7 @@ pub(super) fn symbol<M: KernelMemory>(kernel: &Kernel<'_, M>, address: u64) -> S
 }
 
 /// The symbol, module or BPF program that `address` belongs to.
-pub(super) fn name<M: KernelMemory>(
+pub(crate) fn name<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     owners: &Owners,
     address: u64,
@@ -47,31 +52,31 @@ pub(super) fn name<M: KernelMemory>(
 }
 
 /// The module or BPF program that `address` belongs to.
-pub(super) fn outside<M: KernelMemory>(
+pub(crate) fn outside<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     owners: &Owners,
     address: u64,
 ) -> Option<String> {
-    let module = walk::list(kernel, owners.modules)
+    let module = walk::entries(kernel, owners.modules)
         .find(|&module| contains(code_of_module(kernel, owners, module), address));
     if let Some(module) = module {
         let name = kernel.c_string(module.wrapping_add(owners.module_name), 56)?;
         return Some(format!("module {name}"));
     }
-    let program = walk::list(kernel, owners.bpf?)
+    let program = walk::entries(kernel, owners.bpf?)
         .find(|&ksym| contains(code_of_program(kernel, owners, ksym), address))?;
     let name = kernel.c_string(program.wrapping_add(owners.bpf_name), 64)?;
     Some(format!("bpf {name}"))
 }
 
 /// Whether `address` belongs to a listed module that Linux marks as a live patch.
-pub(super) fn is_live_patch<M: KernelMemory>(
+pub(crate) fn is_live_patch<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     owners: &Owners,
     address: u64,
 ) -> bool {
     owners.module_taints.is_some_and(|taints| {
-        walk::list(kernel, owners.modules)
+        walk::entries(kernel, owners.modules)
             .filter(|module| {
                 let taints = kernel.u64(module.wrapping_add(taints));
                 taints.is_some_and(|taints| taints & TAINT_LIVE_PATCH != 0)
@@ -81,7 +86,7 @@ pub(super) fn is_live_patch<M: KernelMemory>(
 }
 
 /// Whether `address` belongs to a listed module that stays, or to a listed BPF program.
-pub(super) fn stays<M: KernelMemory>(
+pub(crate) fn stays<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     owners: &Owners,
     address: u64,
@@ -91,7 +96,7 @@ pub(super) fn stays<M: KernelMemory>(
             kernel.u32(module.wrapping_add(offset)).map(u64::from) == Some(going)
         })
     };
-    let module = walk::list(kernel, owners.modules)
+    let module = walk::entries(kernel, owners.modules)
         .find(|&module| contains(code_of_module(kernel, owners, module), address));
     match module {
         Some(module) => !goes(module),
@@ -104,7 +109,7 @@ fn contains(mut ranges: impl Iterator<Item = (u64, u64)>, address: u64) -> bool 
 }
 
 /// Start and end of each part of `module`.
-pub(super) fn code_of_module<'k, M: KernelMemory>(
+pub(crate) fn code_of_module<'k, M: KernelMemory>(
     kernel: &'k Kernel<'_, M>,
     owners: &'k Owners,
     module: u64,
@@ -117,7 +122,7 @@ pub(super) fn code_of_module<'k, M: KernelMemory>(
 }
 
 /// Start and end of the BPF program with symbol `ksym`.
-pub(super) fn code_of_program<M: KernelMemory>(
+pub(crate) fn code_of_program<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     owners: &Owners,
     ksym: u64,
@@ -131,13 +136,29 @@ fn range(start: u64, bytes: u64) -> Option<(u64, u64)> {
     Some((start, start.checked_add(bytes).filter(|_| bytes <= LARGEST)?))
 }
 
+/// The owner of `address` in the words of a finding, by the last reading of `index`.
+pub(crate) fn describe<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    index: Option<&OwnerIndex>,
+    address: u64,
+) -> String {
+    if kernel.in_image(address) {
+        return symbol(kernel, address);
+    }
+    let listed = |index: &OwnerIndex| {
+        // The index has code only.
+        index.name(kernel, address).or_else(|| outside(kernel, index.owners(), address))
+    };
+    index.and_then(listed).unwrap_or_else(|| unlisted(address))
+}
+
 /// The words for an address that belongs to nobody.
-pub(super) fn unlisted(address: u64) -> String {
+pub(crate) fn unlisted(address: u64) -> String {
     format!("{address:#x} in no listed module")
 }
 
 /// Whether `address` is outside the image, where Linux puts the code of modules, BPF programs and trampolines
 /// (`MODULES_VADDR` to `MODULES_END` in Linux's `pgtable_64_types.h`).
-pub(super) fn is_module_space<M: KernelMemory>(kernel: &Kernel<'_, M>, address: u64) -> bool {
+pub(crate) fn is_module_space<M: KernelMemory>(kernel: &Kernel<'_, M>, address: u64) -> bool {
     (kernel.profile.image_end()..MODULES_END).contains(&address)
 }

@@ -1,0 +1,142 @@
+//! Suspects that become findings when several looks in a row saw the same.
+
+use crate::check::Budget;
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use crate::owner::OwnerIndex;
+use alloc::vec::Vec;
+
+/// Maximum number of suspects; more at once are left to later looks.
+const MAX_SUSPECTS: usize = 512;
+
+/// A suspect: `key` had another `value` than it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Suspect<K> {
+    key: K,
+    value: u64,
+    looks: u32,
+    seen: bool,
+    reported: bool,
+}
+
+/// The suspects of a check.
+#[derive(Clone, Debug)]
+pub(crate) struct Confirm<K> {
+    /// Looks in a row that confirm a suspect.
+    looks: u32,
+    suspects: Vec<Suspect<K>>,
+}
+
+impl<K: Copy + PartialEq> Confirm<K> {
+    /// No suspects; `looks` looks in a row confirm one.
+    pub fn new(looks: u32) -> Self {
+        Self { looks, suspects: Vec::new() }
+    }
+
+    /// Notes what this look sees. [`Confirm::end_look`] must follow.
+    pub fn see(&mut self, key: K, value: u64) {
+        if let Some(known) = self.suspects.iter_mut().find(|suspect| suspect.key == key) {
+            if known.value != value {
+                (known.value, known.looks, known.reported) = (value, 0, false);
+            }
+            known.looks = known.looks.saturating_add(u32::from(!known.seen));
+            known.seen = true;
+        } else if self.suspects.len() < MAX_SUSPECTS {
+            self.suspects.push(Suspect { key, value, looks: 1, seen: true, reported: false });
+        }
+    }
+
+    /// Ends a look: what it did not see is no suspect any more.
+    pub fn end_look(&mut self) {
+        self.suspects.retain(|suspect| suspect.seen);
+        self.suspects.iter_mut().for_each(|suspect| suspect.seen = false);
+    }
+
+    /// Whether a suspect is confirmed and not reported.
+    pub fn is_due(&self) -> bool {
+        self.suspects.iter().any(|suspect| suspect.looks >= self.looks && !suspect.reported)
+    }
+
+    /// Whether a suspect needs more looks.
+    pub fn is_waiting(&self) -> bool {
+        self.suspects.iter().any(|suspect| suspect.looks < self.looks)
+    }
+
+    /// Takes the confirmed suspects that were not reported, each with its value.
+    pub fn take(&mut self) -> Vec<(K, u64)> {
+        let looks = self.looks;
+        let due = self.suspects.iter_mut().filter(|s| s.looks >= looks && !s.reported);
+        due.map(|suspect| {
+            suspect.reported = true;
+            (suspect.key, suspect.value)
+        })
+        .collect()
+    }
+
+    /// As [`Confirm::take`], but once `owners`, which the report names, has been read anew. `None` if there is nothing
+    /// to report, or if the slice ended before: that counts as a retry.
+    pub fn take_with_owners<M: KernelMemory>(
+        &mut self,
+        owners: &mut Option<OwnerIndex>,
+        kernel: &Kernel<'_, M>,
+        budget: &mut dyn Budget,
+        retries: &mut u64,
+    ) -> Option<Vec<(K, u64)>> {
+        if !self.is_due() {
+            return None;
+        }
+        if !owners.as_mut().is_none_or(|index| index.refresh(kernel, budget)) {
+            *retries += 1;
+            return None;
+        }
+        Some(self.take())
+    }
+
+    /// Whether a reported suspect, with a key that `is` accepts, was seen at the last look.
+    pub fn stands(&self, is: impl Fn(K) -> bool) -> bool {
+        self.suspects.iter().any(|suspect| suspect.reported && is(suspect.key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look(confirm: &mut Confirm<u8>, seen: &[(u8, u64)]) -> Vec<(u8, u64)> {
+        seen.iter().for_each(|(key, value)| confirm.see(*key, *value));
+        confirm.end_look();
+        confirm.take()
+    }
+
+    #[test]
+    fn only_what_stands_unchanged_is_confirmed() {
+        let mut confirm = Confirm::new(2);
+        assert!(!confirm.is_waiting());
+        assert_eq!(look(&mut confirm, &[(1, 5), (2, 6)]), []);
+        assert!(confirm.is_waiting());
+        assert_eq!(look(&mut confirm, &[(1, 7)]), [], "another value, and one that is gone");
+        assert_eq!(look(&mut confirm, &[(1, 7), (2, 6)]), [(1, 7)]);
+        assert!(confirm.stands(|key| key == 1) && !confirm.stands(|key| key == 2));
+        assert_eq!(look(&mut confirm, &[(1, 7), (2, 6)]), [(2, 6)], "each is reported once");
+        assert_eq!(look(&mut confirm, &[(1, 7)]), []);
+        assert_eq!(look(&mut confirm, &[(1, 8)]), []);
+        assert_eq!(look(&mut confirm, &[(1, 8)]), [(1, 8)], "a new value is a new suspect");
+        look(&mut confirm, &[]);
+        assert!(!confirm.stands(|_| true));
+    }
+
+    #[test]
+    fn a_value_that_one_look_sees_twice_counts_once() {
+        let mut confirm = Confirm::new(2);
+        assert_eq!(look(&mut confirm, &[(1, 5), (1, 5)]), []);
+        assert_eq!(look(&mut confirm, &[(1, 5)]), [(1, 5)]);
+    }
+
+    #[test]
+    fn the_number_of_suspects_is_bounded() {
+        let mut confirm = Confirm::new(1);
+        (0..2 * MAX_SUSPECTS as u64).for_each(|value| confirm.see(value, value));
+        confirm.end_look();
+        assert_eq!(confirm.take().len(), MAX_SUSPECTS);
+    }
+}

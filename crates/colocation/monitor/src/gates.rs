@@ -1,0 +1,226 @@
+//! The check `gates`: the interrupt descriptor table that the cokernel's CPU uses.
+//!
+//! Linux has one table for all CPUs, `idt_table`. It maps the table read-only, and does not write it once the machine
+//! is up. The check reports another table, a gate that differs from the first look, and a gate of the first look that
+//! does not lead into Linux's entry code, if it stood at two ticks in a row. Gates of reserved vectors keep the
+//! handlers of early boot.
+
+use crate::check::{About, Budget, Check, Coverage, Make, Repairs, Step};
+use crate::class::Class;
+use crate::confirm::Confirm;
+use crate::finding::Finding;
+use crate::kernel::Kernel;
+use crate::memory::{KernelMemory, PAGE_BYTES};
+use crate::owner::{self, OwnerIndex, Owners};
+use crate::profile::{Profile, ProfileError};
+use crate::registers::{CR4_FRED, LOOKS_PER_PASS};
+use alloc::format;
+use alloc::vec::Vec;
+use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Looks in a row that confirm a changed gate.
+const LOOKS: u32 = 2;
+/// Gates of the table, 16 bytes each. Intel SDM volume 3A, 6.14.1.
+const GATES: usize = 256;
+
+/// Vectors of exceptions, and the largest size of an early handler (`EARLY_IDT_HANDLER_SIZE` in Linux's `segment.h`).
+const EXCEPTIONS: usize = 32;
+const EARLY_BYTES: u64 = 13;
+
+/// What is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    /// The location of the table.
+    Table,
+    /// The gate of a vector.
+    Gate(usize),
+}
+
+/// The check `gates`.
+#[derive(Debug)]
+pub struct GateCheck {
+    table: Option<u64>,
+    /// Linux's entry code.
+    entries: Range<u64>,
+    /// The handlers of exceptions during early boot.
+    early: Range<u64>,
+    /// The words of the first look, and whether one of its gates leads elsewhere than into that code.
+    first: Vec<u64>,
+    foreign: bool,
+    confirm: Confirm<Key>,
+    owners: Option<OwnerIndex>,
+    looks: u64,
+    coverage: Coverage,
+}
+
+/// The address that a gate leads to; `None` if it is not present.
+fn handler([low, high]: [u64; 2]) -> Option<u64> {
+    (low >> 47 & 1 != 0).then_some(low & 0xffff | low >> 32 & 0xffff_0000 | high << 32)
+}
+
+impl GateCheck {
+    /// The words of a gate in `words`.
+    fn gate(words: &[u64], vector: usize) -> [u64; 2] {
+        words
+            .get(2 * vector..2 * vector + 2)
+            .and_then(|gate| gate.try_into().ok())
+            .unwrap_or([0; 2])
+    }
+
+    /// Whether the first look's gate leads elsewhere than into Linux's entry code.
+    fn is_foreign(&self, vector: usize) -> bool {
+        let is_own =
+            |to: u64| self.entries.contains(&to) || vector < EXCEPTIONS && self.early.contains(&to);
+        handler(Self::gate(&self.first, vector)).is_some_and(|to| !is_own(to))
+    }
+
+    /// Looks at the table at `base` with `limit`. Returns false if the table cannot be judged.
+    fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, base: u64, limit: u64) -> bool {
+        let Some(expected) = self.table.and_then(|table| kernel.physical(table)) else {
+            return false;
+        };
+        let physical = kernel.physical(base);
+        if physical != Some(expected) || limit != 16 * GATES as u64 - 1 {
+            self.confirm.see(Key::Table, base);
+        }
+        let Some(page) =
+            kernel.memory.page(expected).filter(|_| expected.is_multiple_of(PAGE_BYTES))
+        else {
+            return false;
+        };
+        if self.first.is_empty() {
+            self.first = page.iter().map(|word| word.load(Relaxed)).collect();
+            self.foreign = (0..GATES).any(|vector| self.is_foreign(vector));
+        }
+        // Without branches: this is most of what a look takes.
+        let differs = |all, (word, first): (&AtomicU64, &u64)| all | (word.load(Relaxed) ^ first);
+        if !self.foreign && page.iter().zip(&self.first).fold(0, differs) == 0 {
+            return true;
+        }
+        let differs = |vector: usize| {
+            let live = |at: usize| page.get(at).map(|word| word.load(Relaxed));
+            let first = Self::gate(&self.first, vector);
+            [live(2 * vector), live(2 * vector + 1)] != first.map(Some)
+        };
+        for vector in 0..GATES {
+            if differs(vector) || self.is_foreign(vector) {
+                let live = [2 * vector, 2 * vector + 1]
+                    .map(|at| page.get(at).map_or(0, |word| word.load(Relaxed)));
+                // The other bits of a gate tell two suspects with the same handler apart.
+                let value = handler(live).unwrap_or(0);
+                self.confirm.see(Key::Gate(vector), value);
+            }
+        }
+        true
+    }
+
+    /// The words for a changed table or gate.
+    fn finding<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        cpu: u64,
+        key: Key,
+        value: u64,
+    ) -> Finding {
+        let leads = || owner::describe(kernel, self.owners.as_ref(), value);
+        match key {
+            Key::Table => Finding {
+                what: "interrupt table moved".into(),
+                symbol: format!("CPU {cpu}"),
+                owner: leads(),
+                expected: "idt_table".into(),
+                found: format!("{value:#x}"),
+                ..Finding::new(Class::InterruptTableModified)
+            },
+            Key::Gate(vector) => {
+                let first = handler(Self::gate(&self.first, vector));
+                let is_good = !self.is_foreign(vector);
+                Finding {
+                    what: "interrupt gate changed".into(),
+                    address: self.table.unwrap_or(0) + 16 * vector as u64,
+                    symbol: format!("vector {vector}"),
+                    owner: if value == 0 { "nobody".into() } else { leads() },
+                    expected: match first {
+                        Some(first) if is_good => owner::symbol(kernel, first),
+                        Some(_) => "entry code".into(),
+                        None => "no handler".into(),
+                    },
+                    found: format!("{value:#x}"),
+                    ..Finding::new(Class::InterruptTableModified)
+                }
+            }
+        }
+    }
+}
+
+impl Make for GateCheck {
+    const ABOUT: About = About { name: "gates", wants: &[], share: 3, repairs: Repairs::Nothing };
+
+    fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
+        let range = |start, end| Some(profile.symbol(start)?..profile.symbol(end)?);
+        let entries = range("__entry_text_start", "__entry_text_end")
+            .or_else(|| range("_stext", "_etext"))
+            .unwrap_or(0..0);
+        Ok(Self {
+            table: profile.symbol("idt_table"),
+            early: profile
+                .symbol("early_idt_handler_array")
+                .map_or(0..0, |start| start..start.saturating_add(EXCEPTIONS as u64 * EARLY_BYTES)),
+            entries,
+            first: Vec::new(),
+            foreign: false,
+            confirm: Confirm::new(LOOKS),
+            owners: Owners::new(profile).ok().map(OwnerIndex::new),
+            looks: 0,
+            coverage: Coverage { learning: true, ..Coverage::default() },
+        })
+    }
+}
+
+impl<M: KernelMemory> Check<M> for GateCheck {
+    fn about(&self) -> &'static About {
+        &Self::ABOUT
+    }
+
+    fn coverage(&self) -> Coverage {
+        self.coverage
+    }
+
+    fn stands(&self, what: &str, address: u64) -> bool {
+        let gate = |vector: usize| Some(self.table? + 16 * vector as u64);
+        self.confirm.stands(|key| match key {
+            Key::Table => what == "interrupt table moved",
+            Key::Gate(vector) => gate(vector) == Some(address),
+        })
+    }
+
+    fn step(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        budget: &mut dyn Budget,
+        found: &mut dyn FnMut(Finding),
+        retries: &mut u64,
+    ) -> Step {
+        self.coverage.learning = false;
+        let Some(r) = kernel.memory.registers() else {
+            self.coverage.unjudged = GATES as u64;
+            return Step::Done(0);
+        };
+        let judged = r.cr4 & CR4_FRED == 0 && self.look(kernel, r.idt_base, r.idt_limit);
+        self.coverage.unjudged = if judged { 0 } else { GATES as u64 };
+        self.confirm.end_look();
+        let due = self.confirm.take_with_owners(&mut self.owners, kernel, budget, retries);
+        for (key, value) in due.into_iter().flatten() {
+            found(self.finding(kernel, r.cpu, key, value));
+        }
+        self.looks += 1;
+        match self.looks % LOOKS_PER_PASS {
+            0 => Step::Done(GATES as u64),
+            _ => Step::Rests,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

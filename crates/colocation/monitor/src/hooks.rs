@@ -1,0 +1,411 @@
+//! The check `hooks`: what Linux calls through pointers in writable memory belongs to somebody.
+//!
+//! A kind of hook is a [`Source`] in a file of its own, which visits the objects that Linux has at the moment. Each
+//! pointer must lead to the kernel's image or to something with a listed owner. Where the object cannot be another one,
+//! the pointer must not change. Being listed is not enough for hooks on functions whose results tell user space what
+//! exists: a module that hooks one of these is reported (`sensitive`).
+
+mod formats;
+mod hrtimers;
+mod kprobes;
+mod mounts;
+mod netfilter;
+mod notifiers;
+mod packets;
+mod procfs;
+mod sensitive;
+mod source;
+mod terminals;
+#[cfg(test)]
+mod tests;
+mod threads;
+mod timers;
+mod tracers;
+
+use crate::check::{About, Budget, Check, Coverage, Make, Pace, Repairs, Step};
+use crate::class::Class;
+use crate::confirm::Confirm;
+use crate::finding::Finding;
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use crate::owner::{self, Kind, OwnerIndex, Owners};
+use crate::profile::requirements::Wants;
+use crate::profile::{Profile, ProfileError};
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ops::Range;
+use source::{Cursor, Hook, Source, Target};
+
+/// Steps from the beginning of one pass to that of the next. A pass with a suspect is followed at once.
+const PACE: u32 = 60;
+/// Passes in a row that confirm a suspect.
+const PASSES: u32 = 2;
+/// Maximum number of pointers that are compared with the first look.
+const MAX_FIRST: usize = 1 << 14;
+/// Maximum number of parts of a list, which one without end would exceed.
+const MAX_PARTS: u32 = 1 << 10;
+
+const SENSITIVE: &str = "sensitive function hooked";
+const CHANGED: &str = "operations changed";
+
+macro_rules! sources {
+    ($($name:ident: $source:path),* $(,)?) => {
+        /// What the sources need from a profile.
+        const WANTS: &[Wants] = &[$(<$source as Source>::WANTS),*];
+
+        #[derive(Debug)]
+        enum AnySource {
+            $($name($source)),*
+        }
+
+        impl AnySource {
+            /// The sources that a kernel with `profile` has, and the number of those that it lacks.
+            fn all(profile: &Profile<'_>) -> (Vec<Self>, u64) {
+                let found = [$(<$source>::new(profile).map(Self::$name)),*];
+                let missing = found.iter().filter(|source| source.is_none()).count();
+                (found.into_iter().flatten().collect(), missing as u64)
+            }
+
+            fn what(&self) -> &'static str {
+                match self {
+                    $(Self::$name(_) => <$source as Source>::WHAT),*
+                }
+            }
+
+            fn visit<M: KernelMemory>(
+                &self,
+                kernel: &Kernel<'_, M>,
+                at: Cursor,
+                see: &mut dyn FnMut(Hook),
+            ) -> Option<Cursor> {
+                match self {
+                    $(Self::$name(source) => source.visit(kernel, at, see)),*
+                }
+            }
+
+            fn symbol<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, object: u64) -> String {
+                match self {
+                    $(Self::$name(source) => source.symbol(kernel, object)),*
+                }
+            }
+        }
+    };
+}
+
+sources! {
+    Formats: formats::Formats,
+    Hrtimers: hrtimers::Hrtimers,
+    Kprobes: kprobes::Kprobes,
+    Mounts: mounts::Mounts,
+    Netfilter: netfilter::Netfilter,
+    Notifiers: notifiers::Notifiers,
+    Packets: packets::Packets,
+    Procfs: procfs::Procfs,
+    Terminals: terminals::Terminals,
+    Threads: threads::Threads,
+    Timers: timers::Timers,
+    Tracers: tracers::Tracers,
+}
+
+/// What is wrong with a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrong {
+    /// It leads to nobody's code or data.
+    Hidden,
+    /// A listed module has hooked a function that tells user space what exists.
+    Sensitive,
+    /// It differs from the first look.
+    Changed,
+}
+
+/// What is judged: a pointer of a source's object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    wrong: Wrong,
+    source: usize,
+    object: u64,
+    slot: u64,
+    /// The hooked function; 0 if the hook is none of a function.
+    function: u64,
+}
+
+impl Key {
+    /// The address of the finding.
+    fn address(&self) -> u64 {
+        match self.wrong {
+            Wrong::Sensitive => self.function,
+            _ => self.object,
+        }
+    }
+}
+
+/// A pointer as it was when its object was seen first.
+#[derive(Clone, Copy, Debug)]
+struct First {
+    /// What tells the object from another one in the same memory.
+    stamp: u64,
+    value: u64,
+    /// The last pass that saw it.
+    pass: u32,
+}
+
+/// Where a pass is.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// Between two passes.
+    Rests,
+    /// The owners are read.
+    Owners,
+    /// A source, the place in it, and the number of parts of that list so far.
+    Source(usize, Cursor, u32),
+    /// The owners are read again, for a report: a module can have come meanwhile.
+    Report,
+}
+
+/// The check `hooks`.
+#[derive(Debug)]
+pub struct HookCheck {
+    text: Range<u64>,
+    sources: Vec<AnySource>,
+    owners: Option<OwnerIndex>,
+    stage: Stage,
+    pass: u32,
+    /// Pointers of this pass.
+    pointers: u64,
+    /// The first looks, by the pointers' addresses.
+    first: BTreeMap<u64, First>,
+    confirm: Confirm<Key>,
+    pace: Pace,
+    coverage: Coverage,
+}
+
+impl HookCheck {
+    /// Visits the next part of a source.
+    fn advance<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        index: &OwnerIndex,
+        number: usize,
+        at: Cursor,
+    ) -> Option<Cursor> {
+        let Self { text, pass, pointers, first, confirm, .. } = self;
+        let source = self.sources.get(number)?;
+        source.visit(kernel, at, &mut |hook| {
+            if hook.value == 0 {
+                return;
+            }
+            *pointers += 1;
+            let mut see = |wrong, function| {
+                let Hook { object, slot, value, .. } = hook;
+                confirm.see(Key { wrong, source: number, object, slot, function }, value);
+            };
+            let is_own = match hook.target {
+                Target::Data => kernel.in_image(hook.value),
+                _ => text.contains(&hook.value),
+            };
+            let owner = index.find(hook.value).filter(|code| match hook.target {
+                Target::Data => code.kind != Kind::Pack,
+                _ => !matches!(code.kind, Kind::Data | Kind::Pack),
+            });
+            if !is_own
+                && owner.is_none()
+                && owner::outside(kernel, index.owners(), hook.value).is_none()
+            {
+                return see(Wrong::Hidden, 0);
+            }
+            if let Target::Hooks(function) = hook.target {
+                let is_module = owner.is_some_and(|code| code.kind == Kind::Module);
+                if is_module && sensitive::shows(kernel, function).is_some() {
+                    see(Wrong::Sensitive, function);
+                }
+            }
+            if let Some(stamp) = hook.stamp {
+                let new = First { stamp, value: hook.value, pass: *pass };
+                let is_full = first.len() >= MAX_FIRST;
+                match first.get_mut(&hook.slot) {
+                    Some(known) if known.stamp == stamp => {
+                        known.pass = *pass;
+                        if known.value != hook.value {
+                            see(Wrong::Changed, 0);
+                        }
+                    }
+                    Some(other) => *other = new,
+                    None if is_full => {}
+                    None => drop(first.insert(hook.slot, new)),
+                }
+            }
+        })
+    }
+
+    /// The words for a suspect; `None` if it has an owner by now.
+    fn finding<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        key: Key,
+        value: u64,
+    ) -> Option<Finding> {
+        let source = self.sources.get(key.source)?;
+        let index = self.owners.as_ref();
+        let leads = || owner::describe(kernel, index, value);
+        let nearby = |address| owner::symbol(kernel, address);
+        let class = match key.wrong {
+            Wrong::Hidden => Class::HookHidden,
+            Wrong::Sensitive => Class::HookSensitive,
+            Wrong::Changed => Class::HookModified,
+        };
+        let finding = Finding {
+            address: key.address(),
+            found: nearby(value),
+            owner: leads(),
+            ..Finding::new(class)
+        };
+        Some(match key.wrong {
+            Wrong::Hidden => {
+                if index.is_some_and(|index| index.code(value).is_some()) {
+                    return None;
+                }
+                Finding {
+                    what: source.what().into(),
+                    symbol: source.symbol(kernel, key.object),
+                    owner: owner::unlisted(value),
+                    ..finding
+                }
+            }
+            Wrong::Sensitive => {
+                // The module can be gone by now, and its hook with it.
+                if index.is_some_and(|index| index.code(value).is_none()) {
+                    return None;
+                }
+                Finding {
+                    what: SENSITIVE.into(),
+                    symbol: nearby(key.function),
+                    found: format!(
+                        "by {}, which can change {}",
+                        source.symbol(kernel, key.object),
+                        sensitive::shows(kernel, key.function)?
+                    ),
+                    ..finding
+                }
+            }
+            Wrong::Changed => Finding {
+                what: CHANGED.into(),
+                symbol: source.symbol(kernel, key.object),
+                expected: nearby(self.first.get(&key.slot)?.value),
+                ..finding
+            },
+        })
+    }
+}
+
+impl Make for HookCheck {
+    const ABOUT: About =
+        About { name: "hooks", wants: WANTS, share: 15, repairs: Repairs::Nothing };
+
+    fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
+        let (sources, missing) = AnySource::all(profile);
+        let end = profile.symbol("_etext").unwrap_or(0);
+        Ok(Self {
+            text: profile.text_base()..end,
+            sources,
+            owners: Owners::new(profile).ok().map(OwnerIndex::new),
+            stage: Stage::Rests,
+            pass: 0,
+            pointers: 0,
+            first: BTreeMap::new(),
+            confirm: Confirm::new(PASSES),
+            pace: Pace::every(PACE),
+            coverage: Coverage { learning: true, unjudged: missing, ..Coverage::default() },
+        })
+    }
+}
+
+impl<M: KernelMemory> Check<M> for HookCheck {
+    fn about(&self) -> &'static About {
+        &Self::ABOUT
+    }
+
+    fn coverage(&self) -> Coverage {
+        self.coverage
+    }
+
+    fn stands(&self, what: &str, address: u64) -> bool {
+        self.confirm.stands(|key| {
+            let name = match key.wrong {
+                Wrong::Hidden => self.sources.get(key.source).map_or("", AnySource::what),
+                Wrong::Sensitive => SENSITIVE,
+                Wrong::Changed => CHANGED,
+            };
+            name == what && key.address() == address
+        })
+    }
+
+    fn step(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        budget: &mut dyn Budget,
+        found: &mut dyn FnMut(Finding),
+        _retries: &mut u64,
+    ) -> Step {
+        if self.pace.rests(!matches!(self.stage, Stage::Rests)) {
+            return Step::Rests;
+        }
+        let Some(mut index) = self.owners.take() else {
+            self.coverage.learning = false;
+            return Step::Done(0);
+        };
+        let done = loop {
+            match self.stage {
+                Stage::Rests => {
+                    (self.stage, self.pointers) = (Stage::Owners, 0);
+                    self.pass = self.pass.wrapping_add(1);
+                }
+                Stage::Owners => {
+                    if index.advance(kernel) {
+                        self.stage = Stage::Source(0, Cursor::default(), 0);
+                    }
+                }
+                Stage::Source(number, ..) if number == self.sources.len() => {
+                    let pass = self.pass;
+                    self.first.retain(|_, first| first.pass == pass);
+                    self.confirm.end_look();
+                    if self.confirm.is_waiting() {
+                        self.pace.hurry();
+                    }
+                    if !self.confirm.is_due() {
+                        break true;
+                    }
+                    self.stage = Stage::Report;
+                }
+                Stage::Report => {
+                    if index.advance(kernel) {
+                        break true;
+                    }
+                }
+                Stage::Source(number, at, parts) => {
+                    let next = self.advance(kernel, &index, number, at);
+                    self.stage = match next {
+                        None => Stage::Source(number + 1, Cursor::default(), 0),
+                        Some(next) if next.list != at.list => Stage::Source(number, next, 0),
+                        Some(next) if parts < MAX_PARTS => Stage::Source(number, next, parts + 1),
+                        Some(next) => Stage::Source(number, next.next_list(), 0),
+                    };
+                }
+            }
+            if budget.spent() {
+                break false;
+            }
+        };
+        self.owners = Some(index);
+        if !done {
+            return Step::Spent;
+        }
+        self.stage = Stage::Rests;
+        self.coverage.learning = false;
+        for (key, value) in self.confirm.take() {
+            self.finding(kernel, key, value).into_iter().for_each(&mut *found);
+        }
+        Step::Done(self.pointers)
+    }
+}

@@ -1,0 +1,133 @@
+//! Entries of `/proc`: their tables of operations, and the functions that they have instead (`fs/proc/internal.h` of
+//! Linux).
+
+use super::source::{offset, Cursor, Hook, Source, BATCH};
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use crate::profile::requirements::Need::Optional;
+use crate::profile::requirements::Wants;
+use crate::profile::Profile;
+use crate::walk::Trees;
+use alloc::format;
+use alloc::string::String;
+
+/// Bytes of the longest name that is shown, and maximum depth of a path.
+const NAME_BYTES: usize = 64;
+const MAX_DEPTH: usize = 16;
+
+#[derive(Debug)]
+pub(super) struct Procfs {
+    /// The entries that are the roots: of `/proc`, and address of the pointer to that of `/proc/net`.
+    root: u64,
+    network: Option<u64>,
+    trees: Trees,
+    parent: u64,
+    children: u64,
+    node: u64,
+    name: u64,
+    /// What tells an entry from others: its number.
+    number: u64,
+    pointers: [u64; 3],
+}
+
+impl Procfs {
+    /// The entry after `entry` below `root`: its first child, or else the next one that is no descendant.
+    fn next<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, root: u64, entry: u64) -> Option<u64> {
+        let of_node = |node: u64| node.wrapping_sub(self.node);
+        if let Some(child) = self.trees.first(kernel, entry.wrapping_add(self.children)) {
+            return Some(of_node(child));
+        }
+        let mut at = entry;
+        for _ in 0..MAX_DEPTH {
+            if at == root {
+                return None;
+            }
+            if let Some(next) = self.trees.next(kernel, at.wrapping_add(self.node)) {
+                return Some(of_node(next));
+            }
+            at = kernel.u64(at.wrapping_add(self.parent))?;
+        }
+        None
+    }
+}
+
+impl Source for Procfs {
+    const WANTS: Wants = Wants {
+        symbols: &[],
+        members: &[
+            ("net", "proc_net", Optional),
+            ("proc_dir_entry", "low_ino", Optional),
+            ("proc_dir_entry", "name", Optional),
+            ("proc_dir_entry", "parent", Optional),
+            ("proc_dir_entry", "proc_iops", Optional),
+            ("proc_dir_entry", "proc_ops", Optional),
+            ("proc_dir_entry", "seq_ops", Optional),
+            ("proc_dir_entry", "subdir", Optional),
+            ("proc_dir_entry", "subdir_node", Optional),
+        ],
+        constants: &[],
+    };
+    const WHAT: &'static str = "hidden operations";
+
+    fn new(profile: &Profile<'_>) -> Option<Self> {
+        let entry = |member| offset(profile, "proc_dir_entry", member);
+        let network = || Some(profile.symbol("init_net")? + offset(profile, "net", "proc_net")?);
+        Some(Self {
+            root: profile.symbol("proc_root")?,
+            network: network(),
+            trees: Trees::new(profile).ok()?,
+            parent: entry("parent")?,
+            children: entry("subdir")?,
+            node: entry("subdir_node")?,
+            name: entry("name")?,
+            number: entry("low_ino")?,
+            // The third is a table or a function.
+            pointers: [entry("proc_iops")?, entry("proc_ops")?, entry("seq_ops")?],
+        })
+    }
+
+    fn visit<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        at: Cursor,
+        see: &mut dyn FnMut(Hook),
+    ) -> Option<Cursor> {
+        let root = match at.list {
+            0 => self.root,
+            1 => kernel.u64(self.network?)?,
+            _ => return None,
+        };
+        let mut entry = if at.link == 0 { root } else { at.link };
+        for _ in 0..BATCH {
+            let number = kernel.u32(entry.wrapping_add(self.number)).map_or(0, u64::from);
+            for pointer in self.pointers {
+                let hook = Hook::data(kernel, entry, pointer);
+                hook.into_iter().for_each(|hook| see(hook.fixed(number)));
+            }
+            match self.next(kernel, root, entry) {
+                Some(next) => entry = next,
+                None => return Some(at.next_list()),
+            }
+        }
+        Some(Cursor { link: entry, ..at })
+    }
+
+    fn symbol<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, object: u64) -> String {
+        let mut path = String::new();
+        let mut at = object;
+        for _ in 0..MAX_DEPTH {
+            let name = kernel.u64(at.wrapping_add(self.name));
+            let name = name.and_then(|name| kernel.c_string(name, NAME_BYTES)).unwrap_or_default();
+            if at == self.root {
+                break;
+            }
+            path = format!("/{name}{path}");
+            let parent = kernel.u64(at.wrapping_add(self.parent)).filter(|&parent| parent != at);
+            match parent {
+                Some(parent) if parent != 0 => at = parent,
+                _ => break,
+            }
+        }
+        format!("/proc{path}")
+    }
+}

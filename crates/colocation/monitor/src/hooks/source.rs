@@ -1,0 +1,169 @@
+//! What a kind of hook is.
+
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use crate::owner;
+use crate::profile::requirements::Wants;
+use crate::profile::Profile;
+use crate::walk::Trees;
+use alloc::string::String;
+use core::fmt::Debug;
+
+/// Objects of a list that are visited in one part.
+pub(super) const BATCH: u32 = 16;
+
+/// The offset of a member.
+pub(super) fn offset(profile: &Profile<'_>, structure: &str, member: &str) -> Option<u64> {
+    profile.field(structure, member).map(|field| field.offset)
+}
+
+/// A place in a source. `Cursor::default()` is the beginning; the source knows the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Cursor {
+    /// Which of the source's lists.
+    pub list: u64,
+    /// The next link in it; 0 at its beginning.
+    pub link: u64,
+}
+
+impl Cursor {
+    /// The beginning of the list after this one.
+    pub fn next_list(self) -> Self {
+        Self { list: self.list + 1, link: 0 }
+    }
+}
+
+/// What a pointer should lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// Code.
+    Code,
+    /// Code that is called at, or in place of, the function at this address.
+    Hooks(u64),
+    /// A table of functions.
+    Data,
+}
+
+/// A pointer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hook {
+    /// The object that has it.
+    pub object: u64,
+    /// The pointer's address.
+    pub slot: u64,
+    /// What it leads to.
+    pub value: u64,
+    pub target: Target,
+    /// If Linux never changes the pointer: what tells the object from another one in the same memory.
+    pub stamp: Option<u64>,
+}
+
+impl Hook {
+    /// The pointer to code at `offset` of `object`.
+    pub fn code<M: KernelMemory>(kernel: &Kernel<'_, M>, object: u64, offset: u64) -> Option<Self> {
+        let slot = object.wrapping_add(offset);
+        Some(Self { object, slot, value: kernel.u64(slot)?, target: Target::Code, stamp: None })
+    }
+
+    /// The pointer to a table at `offset` of `object`.
+    pub fn data<M: KernelMemory>(kernel: &Kernel<'_, M>, object: u64, offset: u64) -> Option<Self> {
+        Some(Self { target: Target::Data, ..Self::code(kernel, object, offset)? })
+    }
+
+    /// The same, of an object that `stamp` tells from others, and whose pointer never changes.
+    pub fn fixed(self, stamp: u64) -> Self {
+        Self { stamp: Some(stamp), ..self }
+    }
+
+    /// The same, of code for the function at `function`.
+    pub fn on(self, function: u64) -> Self {
+        Self { target: Target::Hooks(function), ..self }
+    }
+}
+
+/// A kind of hook: where Linux has pointers of that kind.
+pub(super) trait Source: Sized + Debug {
+    /// What it needs from a profile. A kernel that lacks a part of it lacks the source.
+    const WANTS: Wants;
+    /// The kind of finding if a pointer leads to nobody's code or data.
+    const WHAT: &'static str;
+
+    /// The source in a kernel with `profile`.
+    fn new(profile: &Profile<'_>) -> Option<Self>;
+
+    /// Calls `see` with the pointers of some objects from `at` on. Returns where the next part begins; `None` at the
+    /// end.
+    fn visit<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        at: Cursor,
+        see: &mut dyn FnMut(Hook),
+    ) -> Option<Cursor>;
+
+    /// What `object` is, in the words of a finding.
+    fn symbol<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, object: u64) -> String {
+        owner::symbol(kernel, object)
+    }
+}
+
+/// Visits some entries of the circular list at `head` from `at` on. `each` gets the links. Continues with the next list
+/// behind the last entry.
+pub(super) fn visit_list<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    head: u64,
+    at: Cursor,
+    mut each: impl FnMut(u64),
+) -> Cursor {
+    let mut link = if at.link == 0 { kernel.u64(head).unwrap_or(0) } else { at.link };
+    for _ in 0..BATCH {
+        if link == head || link == 0 {
+            return at.next_list();
+        }
+        each(link);
+        link = kernel.u64(link).unwrap_or(0);
+    }
+    match link {
+        0 => at.next_list(),
+        _ => Cursor { link, ..at },
+    }
+}
+
+/// The same for the null-terminated chain whose first pointer is at `first`; the pointer to the next entry is at
+/// `next` of an entry.
+pub(super) fn visit_chain<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    first: u64,
+    next: u64,
+    at: Cursor,
+    mut each: impl FnMut(u64),
+) -> Cursor {
+    let mut entry = if at.link == 0 { kernel.u64(first).unwrap_or(0) } else { at.link };
+    for _ in 0..BATCH {
+        if entry == 0 {
+            return at.next_list();
+        }
+        each(entry);
+        entry = kernel.u64(entry.wrapping_add(next)).unwrap_or(0);
+    }
+    match entry {
+        0 => at.next_list(),
+        _ => Cursor { link: entry, ..at },
+    }
+}
+
+/// The same for the red-black tree whose root pointer is at `root`. `each` gets the nodes.
+pub(super) fn visit_tree<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    trees: &Trees,
+    root: u64,
+    at: Cursor,
+    mut each: impl FnMut(u64),
+) -> Cursor {
+    let mut node = if at.link == 0 { trees.first(kernel, root) } else { Some(at.link) };
+    for _ in 0..BATCH {
+        let Some(found) = node else { break };
+        each(found);
+        node = trees.next(kernel, found);
+    }
+    node.map_or(at.next_list(), |link| Cursor { link, ..at })
+}

@@ -1,0 +1,69 @@
+//! Line disciplines, which see what is typed (`include/linux/tty_ldisc.h` of Linux).
+
+use super::source::{offset, Cursor, Hook, Source};
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use crate::profile::requirements::Need::Optional;
+use crate::profile::requirements::Wants;
+use crate::profile::Profile;
+use alloc::format;
+use alloc::string::String;
+use core::ops::Range;
+
+/// Disciplines (`NR_LDISCS` in Linux's `tty.h`).
+const DISCIPLINES: u64 = 30;
+/// Bytes of the longest name that is shown.
+const NAME_BYTES: usize = 32;
+
+#[derive(Debug)]
+pub(super) struct Terminals {
+    table: u64,
+    name: u64,
+    /// Offsets of a discipline's functions.
+    functions: Range<u64>,
+}
+
+impl Source for Terminals {
+    const WANTS: Wants = Wants {
+        symbols: &[],
+        members: &[
+            ("tty_ldisc_ops", "name", Optional),
+            ("tty_ldisc_ops", "open", Optional),
+            ("tty_ldisc_ops", "owner", Optional),
+        ],
+        constants: &[],
+    };
+    const WHAT: &'static str = "hidden terminal discipline";
+
+    fn new(profile: &Profile<'_>) -> Option<Self> {
+        let operations = |member| offset(profile, "tty_ldisc_ops", member);
+        Some(Self {
+            table: profile.symbol("tty_ldiscs")?,
+            name: operations("name")?,
+            functions: operations("open")?..operations("owner")?,
+        })
+    }
+
+    fn visit<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        _at: Cursor,
+        see: &mut dyn FnMut(Hook),
+    ) -> Option<Cursor> {
+        for entry in (0..DISCIPLINES).map(|number| self.table + 8 * number) {
+            let Some(object) = kernel.u64(entry).filter(|&object| object != 0) else { continue };
+            for at in self.functions.clone().step_by(8) {
+                let Some(hook) = Hook::code(kernel, object, at) else { continue };
+                // The operations of the image are never freed.
+                see(if kernel.in_image(object) { hook.fixed(0) } else { hook });
+            }
+        }
+        None
+    }
+
+    fn symbol<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, object: u64) -> String {
+        let name = kernel.u64(object.wrapping_add(self.name));
+        let name = name.and_then(|name| kernel.c_string(name, NAME_BYTES));
+        format!("line discipline {}", name.unwrap_or_default())
+    }
+}

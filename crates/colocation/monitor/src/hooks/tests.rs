@@ -1,0 +1,486 @@
+use super::*;
+use crate::fake::{self, FakeMemory, DIRECT, TEXT};
+use std::collections::BTreeMap as Offsets;
+use std::format;
+
+const HANDLER: u64 = TEXT + 0x400;
+const GETDENTS: u64 = TEXT + 0x500;
+const END_OF_TEXT: u64 = TEXT + 0x1000;
+const TABLE: u64 = TEXT + 0x2000;
+const MODULES: u64 = TEXT + 0x8000;
+const MODULE: u64 = DIRECT + 0x1000;
+/// Code and data of the module; code of nobody.
+const CODE: u64 = 0xffff_ffff_c000_0000;
+const DATA: u64 = CODE + 0x1000;
+const NOBODY: u64 = 0xffff_ffff_c123_4560;
+
+/// Variables of the kernel that the sources start at, each at an address of its own.
+const VARIABLES: &[&str] = &[
+    "__per_cpu_offset",
+    "die_chain",
+    "formats",
+    "ftrace_ops_list",
+    "init_net",
+    "inetaddr_chain",
+    "kprobe_table",
+    "kthreadd_task",
+    "net_namespace_list",
+    "netdev_chain",
+    "nr_cpu_ids",
+    "proc_root",
+    "ptype_all",
+    "ptype_base",
+    "super_blocks",
+    "tty_ldiscs",
+];
+
+fn variable(name: &str) -> u64 {
+    TEXT + 0x1_0000 + 0x1000 * VARIABLES.iter().position(|known| *known == name).unwrap() as u64
+}
+
+struct World {
+    memory: FakeMemory,
+    profile: Vec<u8>,
+    /// Offset of each `structure.member`: behind the one before.
+    offsets: Offsets<String, u64>,
+    check: HookCheck,
+}
+
+impl World {
+    fn new() -> Self {
+        let mut offsets = Offsets::new();
+        let mut ends = Offsets::new();
+        for (structure, member, _) in WANTS.iter().flat_map(|wants| wants.members) {
+            let end = ends.entry(String::from(*structure)).or_insert(0u64);
+            let key = format!("{structure}.{member}");
+            offsets.entry(key).or_insert_with(|| {
+                *end += Self::bytes(structure, member);
+                *end - Self::bytes(structure, member)
+            });
+        }
+        let mut layouts: Vec<(String, u64, u64)> = offsets
+            .iter()
+            .map(|(key, at)| {
+                let (structure, member) = key.split_once('.').unwrap();
+                (key.clone(), *at, Self::bytes(structure, member))
+            })
+            .collect();
+        layouts.extend(ends.iter().map(|(structure, end)| (structure.clone(), 0, *end)));
+        let others = [
+            ("hlist_node.next", 0, 8),
+            ("rb_node.__rb_parent_color", 0, 8),
+            ("rb_node.rb_right", 8, 8),
+            ("rb_node.rb_left", 16, 8),
+            ("module.list", 0, 16),
+            ("module.name", 16, 56),
+            ("module.mem", 128, 112),
+            ("module_memory", 0, 16),
+            ("module_memory.base", 0, 8),
+            ("module_memory.size", 8, 4),
+        ];
+        layouts.extend(others.map(|(key, at, bytes)| (String::from(key), at, bytes)));
+        let layouts: Vec<(&str, u64, u64)> =
+            layouts.iter().map(|(key, at, bytes)| (&**key, *at, *bytes)).collect();
+        let mut symbols = std::vec![
+            // The CPUs' areas begin here; two sets of timers.
+            (0x40, b'A', "timer_bases"),
+            (0x40 + 2 * ends["timer_base"], b'A', "behind_timers"),
+            (0x4000, b'A', "hrtimer_bases"),
+            (TEXT, b'T', "_text"),
+            (HANDLER, b'T', "handler"),
+            (TEXT + 0x480, b't', "aggr_pre_handler"),
+            (TEXT + 0x490, b't', "pre_handler_kretprobe"),
+            (TEXT + 0x4a0, b't', "delayed_work_timer_fn"),
+            (GETDENTS, b'T', "__se_sys_getdents64"),
+            (GETDENTS, b'T', "__x64_sys_getdents64"),
+            (TEXT + 0x600, b'T', "other"),
+            (END_OF_TEXT, b'T', "_etext"),
+            (TABLE, b'd', "table"),
+            (MODULES, b'D', "modules"),
+        ];
+        symbols.extend(VARIABLES.iter().map(|name| (variable(name), b'd', *name)));
+        let profile = fake::profile(&symbols, &layouts);
+        let check = HookCheck::make(&Profile::decode(&profile).unwrap(), 1).unwrap();
+        let memory = FakeMemory::new(fake::TEXT_PHYSICAL + fake::IMAGE_BYTES);
+        let world = Self { memory, profile, offsets, check };
+        for (at, value) in [
+            (MODULES, MODULE),
+            (MODULE, MODULES),
+            (MODULE + 16, u64::from_le_bytes(*b"evil\0\0\0\0")),
+            (MODULE + 128, CODE),
+            (MODULE + 136, 0x1000),
+            (MODULE + 144, DATA),
+            (MODULE + 152, 0x1000),
+        ] {
+            world.set(at, value);
+        }
+        for list in ["formats", "net_namespace_list", "ptype_all", "super_blocks"] {
+            world.set(variable(list), variable(list));
+        }
+        (0..16).for_each(|list| {
+            let head = variable("ptype_base") + 16 * list;
+            world.set(head, head);
+        });
+        world
+    }
+
+    /// Bytes of a member: enough for the lists of those that have many.
+    fn bytes(structure: &str, member: &str) -> u64 {
+        match (structure, member) {
+            ("hrtimer_cpu_base", "clock_base") => 8 * Self::bytes("hrtimer_clock_base", "active"),
+            ("net", "nf.hooks_ipv4") => 40,
+            ("timer_base", "vectors") => 576 * 8,
+            ("timer_base", "pending_map") => 72,
+            (_, "s_id" | "comm") => 32,
+            _ => 24,
+        }
+    }
+
+    fn set(&self, address: u64, value: u64) {
+        self.memory.set(fake::physical(address), value);
+    }
+
+    /// Sets members of the object at `object` of `structure`.
+    fn object(&self, structure: &str, object: u64, members: &[(&str, u64)]) -> u64 {
+        for (member, value) in members {
+            self.set(self.at(structure, member, object), *value);
+        }
+        object
+    }
+
+    /// The address of a member.
+    fn at(&self, structure: &str, member: &str, object: u64) -> u64 {
+        object + self.offsets[&format!("{structure}.{member}")]
+    }
+
+    /// Links `link` into the empty list at `head`.
+    fn link(&self, head: u64, link: u64) {
+        self.set(head, link);
+        self.set(link, head);
+    }
+
+    /// The findings of some passes, as lines.
+    fn look(&mut self, passes: u32) -> Vec<String> {
+        let profile = Profile::decode(&self.profile).unwrap();
+        let kernel = Kernel::new(&profile, &self.memory);
+        let mut lines = Vec::new();
+        let mut passes = passes;
+        while passes > 0 {
+            let mut budget = fake::CallBudget(100_000);
+            let mut found = |f: Finding| {
+                let Finding { what, symbol, owner, expected, found, .. } = f;
+                lines.push(format!("{what}, {symbol}: {expected}, {found}, {owner}"));
+            };
+            let step = self.check.step(&kernel, &mut budget, &mut found, &mut 0);
+            passes -= u32::from(matches!(step, Step::Done(_)));
+        }
+        lines
+    }
+
+    /// What a hook that leads to nobody is found as, and that a module's is not.
+    fn hides(&mut self, slot: u64, line: &str) {
+        self.set(slot, CODE + 0x10);
+        assert_eq!(self.look(2 * PASSES), [""; 0], "{line}");
+        self.set(slot, NOBODY);
+        assert_eq!(self.look(PASSES - 1), [""; 0], "{line}");
+        let owner = "0xffffffffc1234560 in no listed module";
+        assert_eq!(self.look(1), [format!("{line}: , 0xffffffffc1234560, {owner}")]);
+        self.set(slot, HANDLER);
+        assert_eq!(self.look(PASSES), [""; 0], "{line}");
+    }
+}
+
+/// An object that every test has for itself.
+const OBJECT: u64 = DIRECT + 0x1_0000;
+
+#[test]
+fn every_source_is_found_in_an_empty_kernel() {
+    let mut world = World::new();
+    assert_eq!(world.check.coverage.unjudged, 0);
+    assert_eq!(world.look(3), [""; 0]);
+}
+
+#[test]
+fn notifiers() {
+    for (chain, head) in [
+        ("die_chain", "atomic_notifier_head"),
+        ("inetaddr_chain", "blocking_notifier_head"),
+        ("netdev_chain", "raw_notifier_head"),
+    ] {
+        let mut world = World::new();
+        let first = world.at(head, "head", variable(chain));
+        world.set(first, world.object("notifier_block", OBJECT, &[("next", OBJECT + 0x100)]));
+        let slot = world.at("notifier_block", "notifier_call", OBJECT + 0x100);
+        world.hides(slot, &format!("hidden notifier, {chain}"));
+    }
+}
+
+#[test]
+fn formats() {
+    let mut world = World::new();
+    world.link(variable("formats"), world.at("linux_binfmt", "lh", OBJECT));
+    let slot = world.at("linux_binfmt", "load_binary", OBJECT);
+    world.hides(slot, "hidden binary format, 0xffff888000010000");
+}
+
+#[test]
+fn packet_handlers() {
+    for list in [variable("ptype_base") + 16 * 15, variable("ptype_all")] {
+        let mut world = World::new();
+        world.link(list, world.at("packet_type", "list", OBJECT));
+        let slot = world.at("packet_type", "func", OBJECT);
+        world.hides(slot, "hidden packet handler, 0xffff888000010000");
+    }
+}
+
+#[test]
+fn netfilter() {
+    let mut world = World::new();
+    world.link(variable("net_namespace_list"), world.at("net", "list", OBJECT));
+    let entries = OBJECT + 0x1000;
+    world.set(world.at("net", "nf.hooks_ipv4", OBJECT) + 32, entries);
+    world.object("nf_hook_entries", entries, &[("num_hook_entries", 2)]);
+    let second = world.at("nf_hook_entries", "hooks", entries) + 24;
+    let slot = world.at("nf_hook_entry", "hook", second);
+    world.hides(slot, &format!("hidden netfilter hook, {second:#x}"));
+}
+
+#[test]
+fn kprobes() {
+    let mut world = World::new();
+    let table = variable("kprobe_table") + 8 * 63;
+    let probe = world.object("kprobe", OBJECT, &[("addr", TEXT + 0x604)]);
+    world.set(table, world.at("kprobe", "hlist", probe));
+    let slot = world.at("kprobe", "post_handler", probe);
+    world.hides(slot, "hidden kprobe handler, kprobe of other+0x4");
+    // The function of a kretprobe, and one of several probes at one instruction.
+    world.object("kprobe", probe, &[("pre_handler", TEXT + 0x490)]);
+    let slot = world.at("kretprobe", "handler", probe) - world.offsets["kretprobe.kp"];
+    world.hides(slot, "hidden kprobe handler, kprobe of other+0x4");
+    let another = world.object("kprobe", OBJECT + 0x1000, &[("addr", TEXT + 0x600)]);
+    world.object("kprobe", probe, &[("pre_handler", TEXT + 0x480)]);
+    world.link(world.at("kprobe", "list", probe), world.at("kprobe", "list", another));
+    let slot = world.at("kprobe", "pre_handler", another);
+    world.hides(slot, "hidden kprobe handler, kprobe of other");
+}
+
+#[test]
+fn timers_and_delayed_work() {
+    let mut world = World::new();
+    let area = DIRECT + 0x2_0000;
+    world.set(variable("nr_cpu_ids"), 2);
+    world.set(variable("__per_cpu_offset") + 8, area);
+    let base = area + 0x40;
+    let timer = world.at("timer_list", "entry", OBJECT) - world.offsets["timer_list.entry"];
+    world.set(world.at("timer_base", "pending_map", base) + 8, 1 << 3);
+    let list = world.at("timer_base", "vectors", base) + 8 * 67;
+    world.set(list, world.at("timer_list", "entry", timer));
+    let slot = world.at("timer_list", "function", timer);
+    world.hides(slot, "hidden timer, 0xffff888000010000");
+    world.set(slot, TEXT + 0x4a0);
+    let work = world.offsets["delayed_work.work.func"] - world.offsets["delayed_work.timer"];
+    world.hides(timer + work, "hidden timer, 0xffff888000010000");
+}
+
+#[test]
+fn timers_of_high_resolution() {
+    let mut world = World::new();
+    let area = DIRECT + 0x2_0000;
+    world.set(variable("nr_cpu_ids"), 2);
+    world.set(variable("__per_cpu_offset") + 8, area);
+    let base = world.object("hrtimer_cpu_base", area + 0x4000, &[("active_bases", 1 << 5)]);
+    let clock = world.at("hrtimer_cpu_base", "clock_base", base) + 5 * 24;
+    let root = world.at("hrtimer_clock_base", "active.rb_root.rb_root.rb_node", clock);
+    let node = |timer| world.at("hrtimer", "node.node", timer);
+    // The second timer is the first one's right child.
+    let (first, second) = (node(OBJECT), node(OBJECT + 0x100));
+    world.set(root, first);
+    world.set(first + 8, second);
+    world.set(second, first);
+    let slot = world.at("hrtimer", "function", OBJECT + 0x100);
+    world.hides(slot, "hidden high-resolution timer, 0xffff888000010100");
+    // The clock has no timer.
+    world.set(slot, NOBODY);
+    world.object("hrtimer_cpu_base", base, &[("active_bases", 1 << 4)]);
+    assert_eq!(world.look(2 * PASSES), [""; 0]);
+}
+
+#[test]
+fn kernel_threads() {
+    let mut world = World::new();
+    let (parent, thread) = (OBJECT + 0x1000, OBJECT + 0x2000);
+    world.set(variable("kthreadd_task"), parent);
+    let members = [("worker_private", thread), ("comm", u64::from_le_bytes(*b"kworm\0\0\0"))];
+    world.object("task_struct", OBJECT, &members);
+    let (head, link) =
+        (world.at("task_struct", "children", parent), world.at("task_struct", "sibling", OBJECT));
+    world.link(head, link);
+    let slot = world.at("kthread", "threadfn", thread);
+    world.hides(slot, "hidden kernel thread, thread kworm");
+}
+
+#[test]
+fn a_listed_module_may_not_hook_what_user_space_is_told() {
+    let mut world = World::new();
+    let probe = world.object("kprobe", OBJECT, &[("addr", GETDENTS + 4), ("pre_handler", CODE)]);
+    world.set(variable("kprobe_table"), world.at("kprobe", "hlist", probe));
+    let line = |by: &str| {
+        format!(
+            "sensitive function hooked, __x64_sys_getdents64+0x4: , by {by}, which can change \
+             listings of directories, module evil"
+        )
+    };
+    assert_eq!(world.look(PASSES), [line("kprobe of __x64_sys_getdents64+0x4")]);
+    assert!(Check::<FakeMemory>::stands(&world.check, SENSITIVE, GETDENTS + 4));
+    // Not a function of the list; a handler of the kernel's own.
+    for (address, handler) in [(TEXT + 0x600, CODE), (GETDENTS, HANDLER)] {
+        world.object("kprobe", probe, &[("addr", address), ("pre_handler", handler)]);
+        assert_eq!(world.look(2 * PASSES), [""; 0]);
+    }
+    // By ftrace.
+    let mut world = World::new();
+    let (hashes, filter, lists) = (OBJECT + 0x1000, OBJECT + 0x2000, OBJECT + 0x3000);
+    world.object("ftrace_ops", OBJECT, &[("func", CODE), ("func_hash", hashes)]);
+    world.set(variable("ftrace_ops_list"), OBJECT);
+    world.object("ftrace_ops_hash", hashes, &[("filter_hash", filter)]);
+    world.object("ftrace_hash", filter, &[("size_bits", 2), ("buckets", lists)]);
+    let entry = world.object("ftrace_func_entry", OBJECT + 0x4000, &[("ip", GETDENTS + 4)]);
+    world.set(lists + 24, world.at("ftrace_func_entry", "hlist", entry));
+    assert_eq!(world.look(PASSES), [line("ftrace")]);
+    world.object("ftrace_func_entry", entry, &[("ip", TEXT + 0x600)]);
+    assert_eq!(world.look(2 * PASSES), [""; 0]);
+    world.object("ftrace_ops_hash", hashes, &[("filter_hash", 0)]);
+    let all = world.look(PASSES);
+    assert!(all.iter().all(|line| line.contains("every function")) && all.len() == 1, "{all:?}");
+}
+
+#[test]
+fn operations_of_proc_do_not_change() {
+    let mut world = World::new();
+    let name = |text: &[u8; 8], at: u64| {
+        world.set(at, u64::from_le_bytes(*text));
+        at
+    };
+    let (first, second) = (name(b"net\0\0\0\0\0", OBJECT), name(b"tcp\0\0\0\0\0", OBJECT + 8));
+    let (net, tcp) = (OBJECT + 0x1000, OBJECT + 0x2000);
+    for (entry, parent, name) in [(net, variable("proc_root"), first), (tcp, net, second)] {
+        let members =
+            [("parent", parent), ("name", name), ("proc_ops", TABLE), ("low_ino", name & 0xff)];
+        world.object("proc_dir_entry", entry, &members);
+        let node = world.at("proc_dir_entry", "subdir_node", entry);
+        world.set(world.at("proc_dir_entry", "subdir", parent), node);
+    }
+    assert_eq!(world.look(PASSES), [""; 0]);
+    let slot = world.at("proc_dir_entry", "seq_ops", tcp);
+    world.set(slot, TABLE);
+    assert_eq!(world.look(PASSES), [""; 0]);
+    // A listed module's table in place of the kernel's, then one of nobody.
+    world.set(slot, DATA + 0x20);
+    let changed = "operations changed, /proc/net/tcp: table, 0xffffffffc0001020, module evil";
+    assert_eq!(world.look(PASSES), [changed]);
+    assert!(Check::<FakeMemory>::stands(&world.check, CHANGED, tcp));
+    world.set(slot, DIRECT + 0x3000);
+    let hidden = "hidden operations, /proc/net/tcp: , 0xffff888000003000, \
+                  0xffff888000003000 in no listed module";
+    assert_eq!(world.look(PASSES), [hidden]);
+    // Another entry in the same memory.
+    world.object("proc_dir_entry", tcp, &[("low_ino", 77), ("seq_ops", DATA)]);
+    assert_eq!(world.look(PASSES), [""; 0]);
+}
+
+#[test]
+fn operations_of_mounts_and_terminals_do_not_change() {
+    let mut world = World::new();
+    let (dentry, inode) = (OBJECT + 0x1000, OBJECT + 0x2000);
+    world.object("super_block", OBJECT, &[("s_op", TABLE), ("s_root", dentry), ("s_dev", 7)]);
+    world.object("dentry", dentry, &[("d_inode", inode)]);
+    world.link(variable("super_blocks"), world.at("super_block", "s_list", OBJECT));
+    assert_eq!(world.look(PASSES), [""; 0]);
+    // Until it is born, its operations may change.
+    world.object("super_block", OBJECT, &[("s_op", TABLE + 8), ("s_flags", 1 << 29)]);
+    world.object("inode", inode, &[("i_fop", TABLE)]);
+    assert_eq!(world.look(PASSES), [""; 0]);
+    world.object("inode", inode, &[("i_fop", DATA)]);
+    let line = "operations changed, file system  (): table, 0xffffffffc0001000, module evil";
+    assert_eq!(world.look(PASSES), [line]);
+
+    let mut world = World::new();
+    let discipline = TABLE + 0x100;
+    world.set(variable("tty_ldiscs") + 8, discipline);
+    world.object("tty_ldisc_ops", discipline, &[("open", HANDLER)]);
+    assert_eq!(world.look(PASSES), [""; 0]);
+    world.object("tty_ldisc_ops", discipline, &[("open", CODE)]);
+    let line = "operations changed, line discipline : handler, 0xffffffffc0000000, module evil";
+    assert_eq!(world.look(PASSES), [line]);
+}
+
+#[test]
+fn a_module_that_is_gone_before_the_report_is_not_reported() {
+    let mut world = World::new();
+    let probe = world.object("kprobe", OBJECT, &[("addr", GETDENTS + 4), ("pre_handler", CODE)]);
+    world.set(variable("kprobe_table"), world.at("kprobe", "hlist", probe));
+    let profile = Profile::decode(&world.profile).unwrap();
+    let kernel = Kernel::new(&profile, &world.memory);
+    while !matches!(world.check.stage, Stage::Report) {
+        world.check.step(&kernel, &mut fake::CallBudget(1), &mut |_| {}, &mut 0);
+    }
+    world.memory.set(fake::physical(MODULES), MODULES);
+    let mut reports = 0;
+    while matches!(world.check.stage, Stage::Report) {
+        world.check.step(&kernel, &mut fake::CallBudget(1), &mut |_| reports += 1, &mut 0);
+    }
+    assert_eq!(reports, 0);
+}
+
+#[test]
+fn the_shortest_slices_are_enough_for_a_report() {
+    let mut world = World::new();
+    world.link(variable("formats"), world.at("linux_binfmt", "lh", OBJECT));
+    world.set(world.at("linux_binfmt", "load_binary", OBJECT), NOBODY);
+    let profile = Profile::decode(&world.profile).unwrap();
+    let kernel = Kernel::new(&profile, &world.memory);
+    let mut reports = 0;
+    for _ in 0..2000 {
+        world.check.step(&kernel, &mut fake::CallBudget(1), &mut |_| reports += 1, &mut 0);
+    }
+    assert_eq!(reports, 1);
+}
+
+#[test]
+fn a_list_without_end_does_not_keep_the_check_from_others() {
+    let mut world = World::new();
+    let first = world.at("blocking_notifier_head", "head", variable("inetaddr_chain"));
+    world.set(first, world.object("notifier_block", OBJECT, &[("next", OBJECT)]));
+    let raw = world.at("raw_notifier_head", "head", variable("netdev_chain"));
+    world.set(raw, OBJECT + 0x100);
+    let slot = world.at("notifier_block", "notifier_call", OBJECT + 0x100);
+    world.hides(slot, "hidden notifier, netdev_chain");
+}
+
+#[test]
+fn memory_of_any_content_ends_every_pass() {
+    let mut numbers = fake::RandomNumbers(3);
+    for _ in 0..fake::rounds(300) {
+        let mut world = World::new();
+        for _ in 0..400 {
+            let place = match numbers.below(3) {
+                0 => TEXT + 0x1_0000 + 8 * numbers.below(0x2400),
+                _ => DIRECT + 0x1000 + 8 * numbers.below(0x800),
+            };
+            let value = match numbers.below(4) {
+                0 => TEXT + 0x1_0000 + 8 * numbers.below(0x2400),
+                1 => numbers.next(),
+                _ => DIRECT + 0x1000 + 8 * numbers.below(0x800),
+            };
+            world.set(place, value);
+        }
+        let profile = Profile::decode(&world.profile).unwrap();
+        let kernel = Kernel::new(&profile, &world.memory);
+        // More lists without end than these worlds have.
+        let bound = 40 * u64::from(MAX_PARTS);
+        let mut budget = fake::CallBudget(bound);
+        let step = world.check.step(&kernel, &mut budget, &mut |_| {}, &mut 0);
+        assert!(matches!(step, Step::Done(_)));
+        assert!(world.check.first.len() <= MAX_FIRST);
+    }
+}

@@ -1,0 +1,467 @@
+//! The check `mappings`: what the kernel can execute has an owner, and nobody can write it.
+//!
+//! The check reads the kernel's half of Linux's page tables. Executable memory is the kernel's text, or belongs to a
+//! listed module, to BPF, to ftrace or to probes. A module that left all of Linux's lists still needs its code.
+
+use crate::check::{About, Budget, Check, Coverage, Make, Pace, Repairs, Step};
+use crate::class::Class;
+use crate::confirm::Confirm;
+use crate::finding::Finding;
+use crate::kernel::Kernel;
+use crate::memory::{KernelMemory, PAGE_BYTES};
+use crate::owner::{self, OwnerIndex, Owners};
+use crate::profile::{Profile, ProfileError};
+use crate::walk::{scan_mappings, Mapping};
+use alloc::format;
+use core::ops::Range;
+
+/// Steps from the beginning of one pass to that of the next.
+const PACE: u32 = 250;
+/// Passes in a row that confirm a suspect.
+const PASSES: u32 = 3;
+
+const HIDDEN: &str = "hidden executable memory";
+const WRITABLE: &str = "writable executable memory";
+
+/// The page in which user mode calls into a former kernel interface. If it is not user mode's, it is judged.
+/// `VSYSCALL_ADDR` in Linux's `vsyscall.h`.
+const VSYSCALL: u64 = 0xffff_ffff_ff60_0000;
+
+/// Real mode reaches physical memory below this.
+const REAL_MODE_END: u64 = 1 << 20;
+
+/// What is judged: memory that begins here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    /// It has no owner.
+    Hidden(u64),
+    /// It is writable.
+    Writable(u64),
+}
+
+/// Where a pass is.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// Between two passes.
+    Rests,
+    /// The owners are read.
+    Owners,
+    /// The next part of the page tables.
+    Tables(u64),
+    /// The owners are read again, for a report: a module can have come meanwhile.
+    Report,
+}
+
+/// The check `mappings`.
+#[derive(Debug)]
+pub struct MappingCheck {
+    text: Range<u64>,
+    /// Memory that Linux allocates for code of its image: address of the pointer to it, and its size in bytes.
+    pointers: [Option<(u64, u64)>; 2],
+    /// That memory, as the first pass found it: Linux can write the pointers.
+    copies: Option<[Option<Range<u64>>; 2]>,
+    owners: Option<OwnerIndex>,
+    stage: Stage,
+    /// The last piece of memory without an owner, and of writable memory, which the next page may continue.
+    hidden: Range<u64>,
+    writable: Range<u64>,
+    /// Executable pages of this pass.
+    pages: u64,
+    confirm: Confirm<Key>,
+    pace: Pace,
+    coverage: Coverage,
+}
+
+/// Adds `page` to `piece`, if it continues it; else reports the piece, and begins another one.
+fn extend(piece: &mut Range<u64>, page: &Mapping, confirm: &mut Confirm<Key>, key: fn(u64) -> Key) {
+    if piece.end != page.start || piece.is_empty() {
+        end_piece(piece, confirm, key);
+        piece.start = page.start;
+    }
+    piece.end = page.start.saturating_add(page.bytes);
+}
+
+fn end_piece(piece: &mut Range<u64>, confirm: &mut Confirm<Key>, key: fn(u64) -> Key) {
+    if !piece.is_empty() {
+        confirm.see(key(piece.start), piece.end - piece.start);
+    }
+    *piece = 0..0;
+}
+
+impl MappingCheck {
+    /// Reads the next part of the page tables; returns true when the pass has read all.
+    fn advance<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        index: &OwnerIndex,
+        at: u64,
+    ) -> bool {
+        let Self { text, pointers, copies, hidden, writable, pages, confirm, .. } = self;
+        let copies = copies.get_or_insert_with(|| read_copies(kernel, pointers));
+        // The code that had the last page.
+        let mut owned = 0..0;
+        let next = scan_mappings(kernel, at, &mut |page| {
+            if !page.is_executable || page.start == VSYSCALL && page.is_user {
+                return;
+            }
+            *pages += page.bytes / PAGE_BYTES;
+            if page.is_writable {
+                extend(writable, &page, confirm, Key::Writable);
+            }
+            let end = page.start.saturating_add(page.bytes);
+            let is_in = |range: &Range<u64>| range.start <= page.start && end <= range.end;
+            if is_in(&owned) || is_in(text) || copies.iter().flatten().any(is_in) {
+                return;
+            }
+            match index.code_or_pack(page.start) {
+                Some(code) => owned = code.start..code.end,
+                None if index.touches(page.start, end) => {}
+                None => extend(hidden, &page, confirm, Key::Hidden),
+            }
+        });
+        if let Some(next) = next {
+            self.stage = Stage::Tables(next);
+            return false;
+        }
+        end_piece(&mut self.hidden, &mut self.confirm, Key::Hidden);
+        end_piece(&mut self.writable, &mut self.confirm, Key::Writable);
+        self.confirm.end_look();
+        true
+    }
+
+    /// The words for a suspect; `None` if it has an owner by now.
+    fn finding<M: KernelMemory>(
+        kernel: &Kernel<'_, M>,
+        index: Option<&OwnerIndex>,
+        key: Key,
+        bytes: u64,
+    ) -> Option<Finding> {
+        let is_owned = |start| index.is_some_and(|index| index.touches(start, start + PAGE_BYTES));
+        let (class, what, start, owner) = match key {
+            Key::Hidden(start) if is_owned(start) => return None,
+            Key::Hidden(start) => (Class::ExecutableHidden, HIDDEN, start, "nobody".into()),
+            Key::Writable(start) => {
+                let owner = owner::describe(kernel, index, start);
+                (Class::ExecutableWritable, WRITABLE, start, owner)
+            }
+        };
+        Some(Finding {
+            what: what.into(),
+            address: start,
+            symbol: owner::symbol(kernel, start),
+            owner,
+            found: format!("{} pages", bytes / PAGE_BYTES),
+            ..Finding::new(class)
+        })
+    }
+}
+
+/// The memory to which `pointers` lead. CPUs start in real mode: that memory is below 1 MiB.
+fn read_copies<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    pointers: &[Option<(u64, u64)>; 2],
+) -> [Option<Range<u64>>; 2] {
+    let read = |copy: Option<(u64, u64)>| {
+        let (pointer, bytes) = copy?;
+        let start = kernel.u64(pointer)?;
+        Some(start..start.checked_add(bytes)?)
+    };
+    let [real_mode, hypercalls] = pointers.map(read);
+    let is_low = |start| kernel.physical(start).is_some_and(|at| at < REAL_MODE_END);
+    [real_mode.filter(|copy| is_low(copy.start)), hypercalls]
+}
+
+/// Where CPUs start in real mode, and the page for calls of Hyper-V.
+fn pointers(profile: &Profile<'_>) -> [Option<(u64, u64)>; 2] {
+    let real_mode = || {
+        let start = profile.symbol("real_mode_blob")?;
+        let bytes = profile.symbol("real_mode_blob_end")?.checked_sub(start)?;
+        Some((profile.symbol("real_mode_header")?, bytes.next_multiple_of(PAGE_BYTES)))
+    };
+    [real_mode(), profile.symbol("hv_hypercall_pg").map(|pointer| (pointer, PAGE_BYTES))]
+}
+
+impl Make for MappingCheck {
+    const ABOUT: About =
+        About { name: "mappings", wants: &[], share: 5, repairs: Repairs::Nothing };
+
+    fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
+        let end = profile.symbol("_etext").unwrap_or(0).next_multiple_of(PAGE_BYTES);
+        Ok(Self {
+            text: profile.text_base()..end,
+            pointers: pointers(profile),
+            copies: None,
+            owners: Owners::new(profile).ok().map(OwnerIndex::new),
+            stage: Stage::Rests,
+            hidden: 0..0,
+            writable: 0..0,
+            pages: 0,
+            confirm: Confirm::new(PASSES),
+            pace: Pace::every(PACE),
+            coverage: Coverage { learning: true, item_bytes: PAGE_BYTES, ..Coverage::default() },
+        })
+    }
+}
+
+impl<M: KernelMemory> Check<M> for MappingCheck {
+    fn about(&self) -> &'static About {
+        &Self::ABOUT
+    }
+
+    fn coverage(&self) -> Coverage {
+        self.coverage
+    }
+
+    fn stands(&self, what: &str, address: u64) -> bool {
+        self.confirm.stands(|key| match key {
+            Key::Hidden(start) => what == HIDDEN && start == address,
+            Key::Writable(start) => what == WRITABLE && start == address,
+        })
+    }
+
+    fn step(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        budget: &mut dyn Budget,
+        found: &mut dyn FnMut(Finding),
+        _retries: &mut u64,
+    ) -> Step {
+        if self.pace.rests(!matches!(self.stage, Stage::Rests)) {
+            return Step::Rests;
+        }
+        let Some(mut index) = self.owners.take() else {
+            self.coverage = Coverage { unjudged: 1, ..Coverage::default() };
+            return Step::Done(0);
+        };
+        let done = loop {
+            match self.stage {
+                Stage::Rests => (self.stage, self.pages) = (Stage::Owners, 0),
+                Stage::Owners => {
+                    if index.advance(kernel) {
+                        self.stage = Stage::Tables(0);
+                    }
+                }
+                Stage::Tables(at) => {
+                    if self.advance(kernel, &index, at) {
+                        if !self.confirm.is_due() {
+                            break true;
+                        }
+                        self.stage = Stage::Report;
+                    }
+                }
+                Stage::Report => {
+                    if index.advance(kernel) {
+                        break true;
+                    }
+                }
+            }
+            if budget.spent() {
+                break false;
+            }
+        };
+        self.owners = Some(index);
+        if !done {
+            return Step::Spent;
+        }
+        self.stage = Stage::Rests;
+        self.coverage.learning = false;
+        for (key, bytes) in self.confirm.take() {
+            let finding = Self::finding(kernel, self.owners.as_ref(), key, bytes);
+            finding.into_iter().for_each(&mut *found);
+        }
+        Step::Done(self.pages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fake::{self, CallBudget, FakeMemory, DIRECT, TEXT, TEXT_PHYSICAL};
+    use std::string::String;
+    use std::vec::Vec;
+
+    const TOP: u64 = TEXT + 0x4000;
+    const MODULES: u64 = TEXT + 0x9000;
+    const MODULE: u64 = DIRECT + 0x1000;
+    const HEADER: u64 = TEXT + 0x9010;
+    /// Tables: two levels for the image and modules, one for each of them.
+    const UPPER: u64 = 0x10_0000 + 0x5000;
+    const MIDDLE: u64 = UPPER + 0x1000;
+    const IMAGE: u64 = MIDDLE + 0x1000;
+    const OUTSIDE: u64 = IMAGE + 0x1000;
+    const CODE: u64 = 0xffff_ffff_8120_0000;
+    /// A mapping's flags: present and executable, and writable.
+    const EXECUTABLE: u64 = 1;
+    const READ_WRITE: u64 = 3;
+
+    struct World {
+        memory: FakeMemory,
+        profile: Vec<u8>,
+        check: MappingCheck,
+    }
+
+    impl World {
+        /// A text of three pages, and a module of two.
+        fn new() -> Self {
+            let symbols = [
+                (TEXT, b'T', "_text"),
+                (TEXT + 0x2ffc, b'T', "_etext"),
+                (TOP, b'D', "init_top_pgt"),
+                (MODULES, b'D', "modules"),
+                (HEADER, b'B', "real_mode_header"),
+                (TEXT + 0xa000, b'D', "real_mode_blob"),
+                (TEXT + 0xb264, b'D', "real_mode_blob_end"),
+            ];
+            let layouts = [
+                ("module.list", 0, 16),
+                ("module.name", 16, 56),
+                ("module.mem", 128, 112),
+                ("module_memory", 0, 16),
+                ("module_memory.base", 0, 8),
+                ("module_memory.size", 8, 4),
+            ];
+            let profile = fake::profile(&symbols, &layouts);
+            let check = MappingCheck::make(&Profile::decode(&profile).unwrap(), 1).unwrap();
+            let world =
+                Self { memory: FakeMemory::new(TEXT_PHYSICAL + fake::IMAGE_BYTES), profile, check };
+            for (table, entry, value) in [
+                (fake::physical(TOP), 511, UPPER | 3),
+                (UPPER, 510, MIDDLE | 3),
+                (MIDDLE, 8, IMAGE | 3),
+                (MIDDLE, 9, OUTSIDE | 3),
+                (fake::physical(MODULES), 0, MODULE),
+                (fake::physical(MODULE), 0, MODULES),
+                (fake::physical(MODULE), 2, u64::from_le_bytes(*b"mod\0\0\0\0\0")),
+                (fake::physical(MODULE), 16, CODE),
+                (fake::physical(MODULE), 17, 0x1100),
+            ] {
+                world.memory.set(table + 8 * entry, value);
+            }
+            (0..3).for_each(|page| world.map(TEXT + 4096 * page, EXECUTABLE));
+            (0..2).for_each(|page| world.map(CODE + 4096 * page, EXECUTABLE));
+            world
+        }
+
+        fn map(&self, at: u64, flags: u64) {
+            let table = if at < CODE { IMAGE } else { OUTSIDE };
+            self.memory.set(table + 8 * (at >> 12 & 511), 0x3000 | flags);
+        }
+
+        /// The findings of some passes, as lines.
+        fn look(&mut self, passes: u32) -> Vec<String> {
+            let profile = Profile::decode(&self.profile).unwrap();
+            let kernel = Kernel::new(&profile, &self.memory);
+            fake::lines(&mut self.check, &kernel, (passes * PACE) as usize)
+        }
+    }
+
+    #[test]
+    fn owned_code_is_no_finding() {
+        let mut world = World::new();
+        // Code that starts CPUs, wherever Linux copied it.
+        world.memory.set(fake::physical(HEADER), CODE + 0x7000);
+        (7..9).for_each(|page| world.map(CODE + 4096 * page, EXECUTABLE));
+        // Data is not judged.
+        world.map(CODE + 0x5000, READ_WRITE | 1 << 63);
+        assert_eq!(world.look(2 * PASSES), [""; 0]);
+    }
+
+    #[test]
+    fn code_of_nobody_is_found_in_one_piece() {
+        let mut world = World::new();
+        world.map(TEXT + 0x3000, EXECUTABLE);
+        (4..8).for_each(|page| world.map(CODE + 4096 * page, EXECUTABLE));
+        assert_eq!(world.look(PASSES - 1), [""; 0]);
+        assert_eq!(
+            world.look(1),
+            [
+                "hidden executable memory, _etext+0x4: , 1 pages, nobody",
+                "hidden executable memory, 0xffffffff81204000: , 4 pages, nobody",
+            ]
+        );
+        assert!(Check::<FakeMemory>::stands(&world.check, HIDDEN, CODE + 0x4000));
+        assert_eq!(world.look(PASSES), [""; 0], "each is reported once");
+        (4..8).for_each(|page| world.map(CODE + 4096 * page, 0));
+        world.look(1);
+        assert!(!Check::<FakeMemory>::stands(&world.check, HIDDEN, CODE + 0x4000));
+    }
+
+    #[test]
+    fn code_where_others_are_excused_is_found() {
+        // As the code of starting CPUs: after the first pass, and above 1 MiB.
+        let mut world = World::new();
+        assert_eq!(world.look(1), [""; 0]);
+        world.memory.set(fake::physical(HEADER), CODE + 0x7000);
+        world.map(CODE + 0x7000, EXECUTABLE);
+        let found = ["hidden executable memory, 0xffffffff81207000: , 1 pages, nobody"];
+        assert_eq!(world.look(PASSES), found);
+        let mut world = World::new();
+        world.memory.set(fake::physical(HEADER), CODE + 0x7000);
+        world.memory.set(OUTSIDE + 8 * 7, 0x20_0000 | EXECUTABLE);
+        assert_eq!(world.look(PASSES), found);
+        // At the address that user mode calls.
+        for (user, found) in [(4, false), (0, true)] {
+            let mut world = World::new();
+            let (middle, lowest) = (OUTSIDE + 0x1000, OUTSIDE + 0x2000);
+            world.memory.set(fake::physical(TOP) + 8 * 511, UPPER | 7);
+            world.memory.set(UPPER + 8 * 511, middle | 7);
+            world.memory.set(middle + 8 * 507, lowest | 7);
+            world.memory.set(lowest, 0x3000 | EXECUTABLE | user);
+            assert_eq!(world.look(PASSES).len(), usize::from(found), "{user}");
+        }
+    }
+
+    #[test]
+    fn a_module_that_leaves_the_list_is_found_and_one_that_enters_is_not() {
+        let mut world = World::new();
+        world.memory.set(fake::physical(MODULES), MODULES);
+        assert_eq!(
+            world.look(PASSES),
+            ["hidden executable memory, 0xffffffff81200000: , 2 pages, nobody"]
+        );
+        let mut world = World::new();
+        world.memory.set(fake::physical(MODULES), MODULES);
+        assert_eq!(world.look(PASSES - 1), [""; 0]);
+        world.memory.set(fake::physical(MODULES), MODULE);
+        assert_eq!(world.look(PASSES), [""; 0]);
+    }
+
+    #[test]
+    fn code_that_can_be_written_is_found() {
+        let mut world = World::new();
+        world.map(TEXT + 0x1000, READ_WRITE);
+        world.map(CODE, READ_WRITE);
+        assert_eq!(
+            world.look(PASSES),
+            [
+                "writable executable memory, _text+0x1000: , 1 pages, _text+0x1000",
+                "writable executable memory, 0xffffffff81200000: , 1 pages, module mod",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_shortest_slices_are_enough_for_a_report() {
+        let mut world = World::new();
+        world.map(CODE + 0x4000, EXECUTABLE);
+        let profile = Profile::decode(&world.profile).unwrap();
+        let kernel = Kernel::new(&profile, &world.memory);
+        let mut reports = 0;
+        for _ in 0..(PASSES + 2) * PACE {
+            world.check.step(&kernel, &mut CallBudget(1), &mut |_| reports += 1, &mut 0);
+        }
+        assert_eq!(reports, 1);
+    }
+
+    #[test]
+    fn a_pass_takes_as_many_slices_as_it_needs() {
+        let mut world = World::new();
+        let profile = Profile::decode(&world.profile).unwrap();
+        let kernel = Kernel::new(&profile, &world.memory);
+        let mut steps = (0..).map(|_| {
+            Check::step(&mut world.check, &kernel, &mut CallBudget(2), &mut |_| {}, &mut 0)
+        });
+        let slices = steps.by_ref().take_while(|step| *step == Step::Spent).count();
+        assert!((3..50).contains(&slices), "{slices}");
+    }
+}

@@ -1,0 +1,163 @@
+//! What the monitor does about each class of findings. It is fixed when the monitor is loaded.
+
+use crate::class::Class;
+use crate::profile::ProfileError;
+
+/// What is done about a finding, besides the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing.
+    Report,
+    /// The repair that the check offers.
+    Repair,
+    /// The repair, or a restart if there is none or it fails.
+    RepairOrRestart,
+    /// A restart of the machine.
+    Restart,
+}
+
+impl Action {
+    /// Every action, in the order of their numbers.
+    pub const ALL: &[Self] = &[Self::Report, Self::Repair, Self::RepairOrRestart, Self::Restart];
+
+    /// The name in a policy.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Report => "report",
+            Self::Repair => "repair",
+            Self::RepairOrRestart => "repair-or-restart",
+            Self::Restart => "restart",
+        }
+    }
+
+    /// The action called `name`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|action| action.name() == name)
+    }
+
+    /// Whether it tries the repair that a check offers.
+    pub fn repairs(self) -> bool {
+        matches!(self, Self::Repair | Self::RepairOrRestart)
+    }
+}
+
+/// The class has no repair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoRepair;
+
+/// An action for each class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy([Action; Class::ALL.len()]);
+
+/// The first bytes of an encoded policy.
+const MAGIC: [u8; 8] = *b"KYOPOL\x1a\x01";
+
+impl Policy {
+    /// Bytes of an encoded policy.
+    pub const BYTES: usize = 64;
+
+    /// Reports only.
+    pub const REPORT: Self = Self([Action::Report; Class::ALL.len()]);
+
+    /// The action for `class`.
+    pub fn of(&self, class: Class) -> Action {
+        self.0[class as usize]
+    }
+
+    /// Sets the action for `class`.
+    ///
+    /// # Errors
+    ///
+    /// [`NoRepair`] if the action is a repair, and the class has none.
+    pub fn set(&mut self, class: Class, action: Action) -> Result<(), NoRepair> {
+        if action.repairs() && !class.is_repairable() {
+            return Err(NoRepair);
+        }
+        self.0[class as usize] = action;
+        Ok(())
+    }
+
+    /// Whether it repairs findings of some class.
+    pub fn repairs(&self) -> bool {
+        self.0.iter().any(|action| action.repairs())
+    }
+
+    /// The policy as it stands before the profile in the monitor's data: magic, a byte for each class, zeros.
+    pub fn encode(&self) -> [u8; Self::BYTES] {
+        const { assert!(MAGIC.len() + Class::ALL.len() <= Self::BYTES) };
+        let mut bytes = [0; Self::BYTES];
+        bytes[..MAGIC.len()].copy_from_slice(&MAGIC);
+        for (to, action) in bytes[MAGIC.len()..].iter_mut().zip(&self.0) {
+            *to = *action as u8;
+        }
+        bytes
+    }
+
+    /// The policy at the beginning of the monitor's data, and the rest.
+    ///
+    /// # Errors
+    ///
+    /// [`ProfileError::Malformed`] if there is none.
+    pub fn decode(data: &[u8]) -> Result<(Self, &[u8]), ProfileError> {
+        const NONE: ProfileError = ProfileError::Malformed("it does not begin with a policy");
+        let (bytes, rest) = data.split_first_chunk::<{ Self::BYTES }>().ok_or(NONE)?;
+        let codes = bytes.strip_prefix(&MAGIC).ok_or(NONE)?;
+        let mut policy = Self::REPORT;
+        for (class, code) in Class::ALL.iter().zip(codes) {
+            let action = Action::ALL.get(usize::from(*code)).ok_or(NONE)?;
+            policy.set(*class, *action).map_err(|NoRepair| NONE)?;
+        }
+        Ok((policy, rest))
+    }
+}
+
+impl Default for Policy {
+    /// Repairs where a class has a repair, and never restarts.
+    fn default() -> Self {
+        let mut policy = Self::REPORT;
+        for class in Class::ALL.iter().filter(|class| class.is_repairable()) {
+            policy.0[*class as usize] = Action::Repair;
+        }
+        policy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_is_read_as_written() {
+        let mut policy = Policy::default();
+        assert_eq!(policy.set(Class::HookHidden, Action::Restart), Ok(()));
+        assert_eq!(policy.set(Class::TextModified, Action::RepairOrRestart), Ok(()));
+        assert_eq!(policy.set(Class::HookHidden, Action::Repair), Err(NoRepair));
+        let mut data = policy.encode().to_vec();
+        data.push(7);
+        assert_eq!(Policy::decode(&data), Ok((policy, &[7][..])));
+        assert_eq!(policy.of(Class::HookHidden), Action::Restart);
+        assert_eq!(policy.of(Class::HookSensitive), Action::Report);
+        assert!(policy.repairs() && !Policy::REPORT.repairs());
+    }
+
+    #[test]
+    fn other_bytes_are_refused() {
+        let good = Policy::default().encode();
+        assert!(Policy::decode(&good[1..]).is_err());
+        for (at, value) in
+            [(0, b'k'), (MAGIC.len(), 4), (MAGIC.len() + Class::HookHidden as usize, 1)]
+        {
+            let mut bad = good;
+            bad[at] = value;
+            assert!(Policy::decode(&bad).is_err(), "{at}");
+        }
+    }
+
+    #[test]
+    fn names_are_those_of_a_file() {
+        for action in Action::ALL {
+            assert_eq!(Action::named(action.name()), Some(*action));
+        }
+        assert_eq!(Action::named("ignore"), None);
+    }
+}
