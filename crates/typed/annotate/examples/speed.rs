@@ -42,7 +42,7 @@ fn measure(file: &[u8]) -> Result<String, String> {
     let mut instructions = 0;
     for _ in 0..RUNS {
         let start = Instant::now();
-        check(black_box(file), host, &mut arena.memory(), &mut faults)
+        check(black_box(file), host, &mut arena.memory(), &mut faults, || true)
             .map_err(|e| e.to_string())?;
         checks.push(start.elapsed());
         let start = Instant::now();

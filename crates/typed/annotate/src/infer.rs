@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kyozon_typed_checker::decode::decode;
 use kyozon_typed_checker::error::{Error, Rule};
 use kyozon_typed_checker::flow::{check_function, Judge, Strict, View};
-use kyozon_typed_checker::frame::{Frame, Slot};
+use kyozon_typed_checker::frame::{Frame, Shape, Slot};
 use kyozon_typed_checker::heads::Location;
 use kyozon_typed_checker::insn::{Op, Operand};
 use kyozon_typed_checker::program::Program;
@@ -30,6 +30,8 @@ const THRESHOLDS: u32 = 24;
 const MOST_MOVES: u32 = 16;
 /// Rounds in which a function's heads must have become stable.
 const MOST_ROUNDS: u32 = 400;
+/// Rounds after which a step of widening counts once more: loops in loops can take turns.
+const PATIENCE: u32 = 100;
 
 /// Types of all places at a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,9 +49,9 @@ impl Types {
         for (mine, theirs) in self.registers.iter_mut().zip(other.registers) {
             *mine = mine.join(theirs);
         }
-        let depth = self.frame.len();
-        let mut frame = Frame::of(&mut self.frame, depth);
-        frame.join(&other.frame);
+        let mut shape = Shape::of(self.frame.len(), 0);
+        let mut frame = Frame::of(&mut self.frame, &mut shape);
+        frame.join((&other.frame, &Shape::of(other.frame.len(), 0)));
         let depth = frame.used().len();
         self.frame.truncate(depth);
     }
@@ -205,7 +207,8 @@ impl Search<'_, '_> {
             let round = self.round(&wanted)?;
             rounds += 1;
             let reads_flags = |at| self.reads_flags(at);
-            if !take_in(&mut wanted, &round, &thresholds, &reads_flags) {
+            let pace = 1 + rounds / PATIENCE;
+            if !take_in(&mut wanted, &round, &thresholds, pace, &reads_flags) {
                 break round.broken;
             }
             if rounds == MOST_ROUNDS {
@@ -387,12 +390,17 @@ fn take_in(
     wanted: &mut BTreeMap<u32, Wanted>,
     round: &Round,
     thresholds: &[BTreeSet<u64>; 2],
+    pace: u32,
     reads_flags: &dyn Fn(u32) -> bool,
 ) -> bool {
     let mut changed = false;
     for &place in &round.missing {
         changed |= wanted.insert(place, Wanted::default()).is_none();
     }
+    // An annotation is relative to what flows in. If nothing does any more, because what is known of a head before has
+    // closed the way there, the state was one of no run: it must not weaken other heads.
+    let flows = |at: &u32| round.base.get(at).map(|&(flows_in, _)| flows_in);
+    let stale = wanted.iter().any(|(at, head)| head.flows_in && flows(at) == Some(false));
     for (at, head) in wanted {
         let mut incoming = Vec::new();
         if let Some((flows_in, base)) = round.base.get(at) {
@@ -400,6 +408,9 @@ fn take_in(
             head.base = Some(base.clone());
             head.flows_in = *flows_in;
             incoming.extend(flows_in.then_some(base));
+        }
+        if stale {
+            continue;
         }
         // What was checked has to be said if nothing flows in, or if what jumps back brings less.
         head.unchecked |= round.unchecked.contains(at);
@@ -427,7 +438,7 @@ fn take_in(
             let mut joined = types.clone();
             joined.join(other);
             if joined != *types {
-                widen(&mut joined, types, &mut head.growth, thresholds);
+                widen(&mut joined, types, &mut head.growth, thresholds, pace);
                 *types = joined;
                 changed = true;
             }
@@ -436,12 +447,13 @@ fn take_in(
     changed
 }
 
-/// Widens what grew from `old` to `new`.
+/// Widens what grew from `old` to `new`. Each growth counts `pace` times.
 fn widen(
     new: &mut Types,
     old: &Types,
     growth: &mut BTreeMap<Location, u32>,
     thresholds: &[BTreeSet<u64>; 2],
+    pace: u32,
 ) {
     let mut wide = |place, value: &mut Value, before: Value| {
         let (Value::Number(range), Value::Number(was)) = (*value, before) else {
@@ -458,7 +470,8 @@ fn widen(
             return;
         }
         let count = growth.entry(place).or_default();
-        *count += 1;
+        // All numbers of 32 bits are tried before all numbers.
+        *count += if *count > THRESHOLDS { 1 } else { pace.min(THRESHOLDS + 1 - *count) };
         if *count <= EXACT {
             return;
         }

@@ -17,6 +17,12 @@ pub(crate) fn add(a: Value, b: Value) -> Value {
     }
 }
 
+/// Whether `size` bytes at each of these addresses lie in the `length` bytes from `start` on.
+fn inside(range: Range, size: u8, start: u64, length: u64) -> bool {
+    let end = range.high().checked_add(size as u64);
+    range.low() >= start && end.is_some_and(|end| end - start <= length)
+}
+
 /// Whether the `size` bytes from a place in a view on are in it.
 fn in_view(spot: Spot, size: u8) -> bool {
     spot.low >= 0 && spot.room >= size as i32
@@ -54,17 +60,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     /// Whether `size` bytes at this address lie in the memory reserved for the region.
     fn in_region(&self, address: Value, size: u8) -> bool {
         let host = self.program.host();
-        let Some(range) = address.number() else { return false };
-        let end = range.high().checked_add(size as u64);
-        range.low() >= host.region && end.is_some_and(|end| end - host.region <= host.reserved)
-    }
-
-    /// Whether `size` bytes at each of these distances from the image lie in the read-only data.
-    fn in_read_only(&self, range: Range, size: u8) -> bool {
-        let start = self.program.read_only_start() as u64;
-        let length = self.program.read_only().len() as u64;
-        let end = range.high().checked_add(size as u64);
-        range.low() >= start && end.is_some_and(|end| end - start <= length)
+        address.number().is_some_and(|range| inside(range, size, host.region, host.reserved))
     }
 
     /// Whether `size` bytes at this offset are arguments on the stack.
@@ -99,7 +95,8 @@ impl<J: Judge> Pass<'_, '_, J> {
                 if let Some(entry) = self.program.table_entry(range).filter(|_| size == 8) {
                     return Ok(entry);
                 }
-                if self.in_read_only(range, size) {
+                let length = self.program.read_only().len() as u64;
+                if inside(range, size, self.program.read_only_start().into(), length) {
                     return Ok(data);
                 }
             }

@@ -10,7 +10,7 @@ use core::cmp::Ordering;
 
 use crate::decode::decode_into;
 use crate::error::{Error, Rule};
-use crate::frame::Frame;
+use crate::frame::{Frame, Saved, Shape};
 use crate::heads::{Heads, Item, Location};
 use crate::insn::{Condition, Insn, RAX, RDX, RSP};
 use crate::program::{Callee, Function, Program, Signature, ARGUMENTS, MOST_BYTES};
@@ -37,7 +37,8 @@ pub trait Judge {
     /// The pass decoded an instruction that can be reached.
     fn instruction(&mut self, _insn: &Insn) {}
 
-    /// Whether to go on. Asked for each instruction and each edge from a jump; no other step takes longer than a join.
+    /// Whether to go on. Asked for each instruction, each edge from a jump and each item of an annotation; no other
+    /// step takes longer than a join.
     fn go_on(&mut self) -> bool {
         true
     }
@@ -107,12 +108,12 @@ impl<F: FnMut() -> bool> Judge for Strict<'_, F> {
 #[derive(Clone, Copy, Debug)]
 pub struct Label {
     state: State,
-    depth: u32,
+    shape: Shape,
 }
 
 impl Label {
     /// A label that is not in use.
-    pub const BLANK: Label = Label { state: State::BLANK, depth: 0 };
+    pub const BLANK: Label = Label { state: State::BLANK, shape: Shape::of(0, 0) };
 }
 
 /// The memory of the checker. How much of it bounds the functions that can be checked: a function needs one label for
@@ -171,7 +172,7 @@ impl<'m> Labels<'m> {
     }
 
     /// Keeps a state.
-    fn keep(&mut self, state: &State, frame: &[Value]) -> Option<u32> {
+    fn keep(&mut self, state: &State, frame: Saved<'_>) -> Option<u32> {
         let label = if self.free_count > 0 {
             self.free_count -= 1;
             self.free[self.free_count]
@@ -181,29 +182,21 @@ impl<'m> Labels<'m> {
         } else {
             return None;
         };
-        let at = label as usize * self.stride;
-        self.granules[at..at + frame.len()].copy_from_slice(frame);
-        self.labels[label as usize] = Label { state: *state, depth: frame.len() as u32 };
+        self.labels[label as usize].state = *state;
+        self.frame_mut(label).restore(frame);
         Some(label)
     }
 
-    fn state(&self, label: u32) -> &State {
-        &self.labels[label as usize].state
+    /// What was kept.
+    fn kept(&self, label: u32) -> (&State, Saved<'_>) {
+        let Label { state, shape } = &self.labels[label as usize];
+        (state, shape.saved(&self.granules[label as usize * self.stride..]))
     }
 
-    fn frame(&self, label: u32) -> &[Value] {
+    fn frame_mut(&mut self, label: u32) -> Frame<'_> {
         let at = label as usize * self.stride;
-        &self.granules[at..at + self.labels[label as usize].depth as usize]
-    }
-
-    /// Joins a state into one that was kept.
-    fn join(&mut self, label: u32, state: &State, frame: &[Value], fresh: &mut Identity) {
-        let at = label as usize * self.stride;
-        let kept = &mut self.labels[label as usize];
-        let mut joined = Frame::of(&mut self.granules[at..at + self.stride], kept.depth as usize);
-        joined.join(frame);
-        kept.depth = joined.used().len() as u32;
-        kept.state.join(state, fresh);
+        let granules = &mut self.granules[at..at + self.stride];
+        Frame::of(granules, &mut self.labels[label as usize].shape)
     }
 
     /// Leaves a state at a place that the pass has not come to.
@@ -211,12 +204,16 @@ impl<'m> Labels<'m> {
         &mut self,
         place: u32,
         state: &State,
-        frame: &[Value],
+        frame: Saved<'_>,
         fresh: &mut Identity,
     ) -> Option<()> {
         let found = self.waiting[..self.waiting_count].binary_search_by(|w| place.cmp(&w[0]));
         match found {
-            Ok(n) => self.join(self.waiting[n][1], state, frame, fresh),
+            Ok(n) => {
+                let label = self.waiting[n][1];
+                self.labels[label as usize].state.join(state, fresh);
+                self.frame_mut(label).join(frame);
+            }
             Err(n) => {
                 let label = self.keep(state, frame)?;
                 self.waiting.copy_within(n..self.waiting_count, n + 1);
@@ -241,7 +238,7 @@ impl<'m> Labels<'m> {
         Some(label)
     }
 
-    fn keep_head(&mut self, place: u32, state: &State, frame: &[Value]) -> Option<()> {
+    fn keep_head(&mut self, place: u32, state: &State, frame: Saved<'_>) -> Option<()> {
         let label = self.keep(state, frame)?;
         self.heads[self.head_count] = [place, label];
         self.head_count += 1;
@@ -307,13 +304,14 @@ pub fn check_function<J: Judge>(
     if granules.len() < function.frame as usize / 4 {
         return Err(refusal);
     }
+    let mut shape = Shape::of(0, 1);
     let mut pass = Pass {
         program,
         function,
         signature,
         judge,
         state: State::entry(signature),
-        frame: Frame::of(granules, 0),
+        frame: Frame::of(granules, &mut shape),
         fresh: 16,
         insn: Insn::BLANK,
         address: Value::UNKNOWN,
@@ -392,7 +390,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     /// place where something does; if there is none, the pass is at its end.
     fn arrive(&mut self, heads: &mut Heads<'_>) -> Step {
         let waits = self.labels.next().map_or(u64::MAX, u64::from);
-        let head = heads.next().unwrap_or(u64::MAX);
+        let head = heads.next.unwrap_or(u64::MAX);
         let next = waits.min(head);
         if next == u64::MAX || self.live && next > self.at as u64 {
             return Ok(());
@@ -407,8 +405,9 @@ impl<J: Judge> Pass<'_, '_, J> {
             return Err(self.stop(Rule::Middle(waits as u32)));
         }
         if let Some(label) = self.labels.take(self.at) {
-            self.work(STATE + self.labels.frame(label).len())?;
-            let (state, frame) = (self.labels.state(label), self.labels.frame(label));
+            let (_, (used, _)) = self.labels.kept(label);
+            self.work(STATE + used.len())?;
+            let (state, frame) = self.labels.kept(label);
             if self.live {
                 self.frame.join(frame);
                 self.state.join(state, &mut self.fresh);
@@ -444,12 +443,13 @@ impl<J: Judge> Pass<'_, '_, J> {
             let found = self.state.get(RSP);
             return Err(self.stop(Rule::StackPointer { found }));
         }
-        let kept = self.labels.keep_head(self.at, &self.state, self.frame.used());
+        let kept = self.labels.keep_head(self.at, &self.state, self.frame.saved());
         kept.ok_or_else(|| self.stop(Rule::Memory))
     }
 
     /// One item of a head's annotation. `flags` says whether the flags stem from data that flow in.
     fn annotate(&mut self, item: Item, flows_in: bool, flags: bool) -> Step {
+        self.go_on()?;
         let (location, mut value) = match item {
             Item::Type(location, value) => (location, value),
             Item::Flags => {
@@ -506,7 +506,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             self.work(STATE + self.frame.used().len() + self.labels.waiting_count / 8)?;
             if place >= self.next {
                 let left =
-                    self.labels.leave(place, &self.state, self.frame.used(), &mut self.fresh);
+                    self.labels.leave(place, &self.state, self.frame.saved(), &mut self.fresh);
                 return left.ok_or_else(|| self.stop(Rule::Memory));
             }
             self.judge.jump_back(place, View::of(&self.state, self.frame.used()));
@@ -526,24 +526,24 @@ impl<J: Judge> Pass<'_, '_, J> {
     /// A jump back: nothing may be weaker than at the head.
     fn flow_back(&mut self, head: u32, label: u32) -> Step {
         for register in 0..16 {
-            let expected = self.labels.state(label).get(register);
+            let expected = self.labels.kept(label).0.get(register);
             let found = self.state.get(register);
             if !found.same(expected) && !found.within(expected) {
                 let location = Location::Register(register);
                 self.broken(Rule::Head { head, location, expected, found })?;
             }
         }
-        let here = self.error(Rule::NoHead(head));
-        let judge = &mut *self.judge;
-        let differs = self.frame.compare(self.labels.frame(label), |slot, found, expected| {
-            let rule = Rule::Head { head, location: Location::Slot(slot), expected, found };
-            judge.broken(Error { rule, ..here })
-        });
-        differs.map_err(|error| self.refuse(error))?;
-        if self.labels.state(label).flags_are_data() && !self.state.flags_are_data() {
+        let mut next = 0;
+        while let Some((slot, found, expected)) = self.frame.weaker(self.labels.kept(label).1, next)
+        {
+            let location = Location::Slot(slot);
+            self.broken(Rule::Head { head, location, expected, found })?;
+            next = slot.granule as usize + 1;
+        }
+        if self.labels.kept(label).0.flags_are_data() && !self.state.flags_are_data() {
             self.broken(Rule::HeadFlags(head))?;
         }
-        if self.state.room > self.labels.state(label).room {
+        if self.state.room > self.labels.kept(label).0.room {
             return self.broken(Rule::HeadRoom(head));
         }
         Ok(())

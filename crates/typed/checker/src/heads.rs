@@ -66,7 +66,8 @@ pub(crate) enum Item {
 /// The annotations that are left of a function.
 pub(crate) struct Heads<'a> {
     reader: Reader<'a>,
-    next: Option<u64>,
+    /// Where the next head is.
+    pub next: Option<u64>,
 }
 
 impl<'a> Heads<'a> {
@@ -75,11 +76,6 @@ impl<'a> Heads<'a> {
         let mut heads = Heads { reader: Reader::new(bytes), next: None };
         heads.advance(start as u64, 0)?;
         Some(heads)
-    }
-
-    /// Where the next head is.
-    pub fn next(&self) -> Option<u64> {
-        self.next
     }
 
     fn advance(&mut self, from: u64, least: u32) -> Option<()> {
@@ -130,17 +126,12 @@ impl<'a> Heads<'a> {
                 item(Item::Type(Location::Slot(Slot { granule, pair }), value))?;
             }
         }
-        if parts & 0x10 != 0 {
-            for _ in 0..self.reader.leb32().ok_or(bad)? {
-                let location = parse_location(&mut self.reader).ok_or(bad)?;
-                let value = parse_range(&mut self.reader).ok_or(bad)?;
-                item(Item::Type(location, value))?;
-            }
-        }
-        if parts & 0x20 != 0 {
-            for _ in 0..self.reader.leb32().ok_or(bad)? {
-                let location = parse_location(&mut self.reader).ok_or(bad)?;
-                item(parse_other(&mut self.reader, location).ok_or(bad)?)?;
+        for (bit, parse) in [(0x10, parse_range as ParseItem), (0x20, parse_other)] {
+            if parts & bit != 0 {
+                for _ in 0..self.reader.leb32().ok_or(bad)? {
+                    let location = parse_location(&mut self.reader).ok_or(bad)?;
+                    item(parse(&mut self.reader, location).ok_or(bad)?)?;
+                }
             }
         }
         self.advance(at, 1).ok_or(bad)
@@ -155,7 +146,9 @@ fn parse_location(reader: &mut Reader<'_>) -> Option<Location> {
     })
 }
 
-fn parse_range(reader: &mut Reader<'_>) -> Option<Value> {
+type ParseItem = fn(&mut Reader<'_>, Location) -> Option<Item>;
+
+fn parse_range(reader: &mut Reader<'_>, location: Location) -> Option<Item> {
     let kind = reader.u8()?;
     let stride = kind & 0x7f;
     let low = reader.leb()?;
@@ -165,7 +158,9 @@ fn parse_range(reader: &mut Reader<'_>) -> Option<Value> {
     }
     let width = steps.checked_mul(1 << stride)?;
     let range = Range::new(low, low.checked_add(width)?, stride);
-    Some(if kind & 0x80 != 0 { Value::Image(range.short()?) } else { Value::Number(range) })
+    let image = kind & 0x80 != 0;
+    let value = if image { Value::Image(range.short()?) } else { Value::Number(range) };
+    Some(Item::Type(location, value))
 }
 
 fn parse_other(reader: &mut Reader<'_>, location: Location) -> Option<Item> {

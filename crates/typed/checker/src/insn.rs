@@ -73,10 +73,8 @@ impl Condition {
     pub const ALL: [Condition; 16] = {
         use Condition::*;
         [
-            Overflow, NotOverflow, Below, AboveEqual,
-            Equal, NotEqual, BelowEqual, Above,
-            Sign, NotSign, Parity, NotParity,
-            Less, GreaterEqual, LessEqual, Greater,
+            Overflow, NotOverflow, Below, AboveEqual, Equal, NotEqual, BelowEqual, Above,
+            Sign, NotSign, Parity, NotParity, Less, GreaterEqual, LessEqual, Greater,
         ]
     };
 

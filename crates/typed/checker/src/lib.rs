@@ -74,26 +74,14 @@ pub struct Verdict<'a> {
 
 /// Checks a program. `faults` receives the offsets, in the text, of the instructions that access the region.
 ///
+/// Asks `go_on` for each instruction, each edge from a jump, each item of an annotation, and each
+/// item of [`Program::parse_with`], so that a kernel can schedule. Ends with [`Rule::Stopped`] at the next one for
+/// which it says no, except those of [`Program::parse_with`].
+///
 /// # Errors
 ///
 /// The first broken rule, and where.
 pub fn check<'a>(
-    file: &'a [u8],
-    host: Host,
-    memory: &mut Memory<'_>,
-    faults: &mut [u32],
-) -> Result<Verdict<'a>, Error> {
-    check_while(file, host, memory, faults, || true)
-}
-
-/// As [`check`], but asks `go_on` for each instruction, each edge from a jump, and each item of
-/// [`Program::parse_with`], so that a kernel can schedule. Ends with [`Rule::Stopped`] at the next instruction or edge
-/// for which it says no.
-///
-/// # Errors
-///
-/// The first broken rule, and where.
-pub fn check_while<'a>(
     file: &'a [u8],
     host: Host,
     memory: &mut Memory<'_>,

@@ -300,8 +300,8 @@ impl<'a> Program<'a> {
         Self::parse_with(file, host, || ())
     }
 
-    /// As [`Program::parse`], but calls `step` for each function and each entry of call tables. A file can have
-    /// [`MOST_ITEMS`] of both, and a kernel must schedule meanwhile.
+    /// As [`Program::parse`], but calls `step` for each signature, function, entry of call tables, jump table and
+    /// import. A file can have many of each, and a kernel must schedule meanwhile.
     pub fn parse_with(file: &'a [u8], host: Host, step: impl FnMut()) -> Result<Self, Malformed> {
         if file.get(..8) != Some(MAGIC) {
             return Err(Malformed::Magic);
@@ -363,6 +363,7 @@ impl<'a> Program<'a> {
 
     fn check_fields(&self, mut step: impl FnMut()) -> Result<(), Malformed> {
         for (n, b) in self.signatures.iter().enumerate() {
+            step();
             Signature::parse(b).ok_or(Malformed::Field("signature", n as u32))?;
         }
         let signatures = self.signatures.len() as u16;
@@ -405,15 +406,11 @@ impl<'a> Program<'a> {
             for at in t.first..next {
                 step();
                 let function = self.entries.get(at as usize).map(|b| u32_at(b, 0));
-                let function = function.filter(|&f| f < functions);
-                let fits = function.is_some_and(|f| self.function(f).signature == t.signature);
-                if !fits {
-                    return Err(Malformed::Field("entry of call tables", at));
-                }
-                if let Some(function) =
-                    function.filter(|&f| !self.is_landing(self.function(f).start))
-                {
-                    return Err(Malformed::Landing(function));
+                let function = function.filter(|&f| f < functions).map(|f| self.function(f));
+                let function = function.filter(|f| f.signature == t.signature);
+                let function = function.ok_or(Malformed::Field("entry of call tables", at))?;
+                if !self.is_landing(function.start) {
+                    return Err(Malformed::Landing(function.index));
                 }
             }
         }
@@ -422,6 +419,7 @@ impl<'a> Program<'a> {
         }
         let mut end = 0;
         for n in 0..self.jump_table_count() {
+            step();
             let t = self.jump_table(n);
             let bytes = t.count as u64 * 4;
             if t.start < end
@@ -435,6 +433,7 @@ impl<'a> Program<'a> {
             end = t.start + bytes as u32;
         }
         for n in 0..self.import_count() {
+            step();
             let import = self.import(n);
             let codes = self.signature_bytes(import.signature);
             let view = match import.number & (RETURNS_VIEW | VIEW_IS_WRITABLE) {

@@ -117,16 +117,9 @@ impl State {
 
     /// Whether a condition depends on data only.
     pub(crate) fn may_test(&self, condition: Condition) -> bool {
-        const NEEDED: [u8; 8] = [
-            OVERFLOW,
-            CARRY,
-            ZERO,
-            CARRY | ZERO,
-            SIGN,
-            SIGN,
-            OVERFLOW | SIGN,
-            OVERFLOW | SIGN | ZERO,
-        ];
+        const O: u8 = OVERFLOW;
+        const NEEDED: [u8; 8] =
+            [O, CARRY, ZERO, CARRY | ZERO, SIGN, SIGN, O | SIGN, O | SIGN | ZERO];
         NEEDED[condition as usize / 2] & !self.flags.data == 0
     }
 
@@ -179,8 +172,10 @@ impl State {
             };
             if let Some(value) = current {
                 let Some(narrow) = bound.narrow(value) else { return false };
-                *undo = Some((place, value));
-                self.replace(frame, place, narrow);
+                if !narrow.same(value) {
+                    *undo = Some((place, value));
+                    self.replace(frame, place, narrow);
+                }
             }
         }
         if let Origin::Depth(offset, limit) = self.flags.origin {

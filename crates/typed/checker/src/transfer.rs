@@ -13,6 +13,11 @@ fn computed(range: Option<Range>) -> Value {
     range.map_or(Value::UNKNOWN, Value::Number)
 }
 
+/// Both operands, if they are data.
+fn both(a: Value, b: Value, size: u8) -> Option<(Range, Range)> {
+    a.operand(size).zip(b.operand(size))
+}
+
 impl<J: Judge> Pass<'_, '_, J> {
     /// Takes one instruction into the state: whether the next one can be reached.
     pub(crate) fn step(&mut self) -> Step<bool> {
@@ -37,9 +42,7 @@ impl<J: Judge> Pass<'_, '_, J> {
                 }
             }
             Op::MoveSign => self.move_sign()?,
-            Op::Lea => {
-                self.write(destination, size, self.address)?;
-            }
+            Op::Lea => self.write(destination, size, self.address)?,
             Op::Add | Op::Sub | Op::Increment | Op::Decrement => self.add_or_sub()?,
             Op::Compare => self.compare()?,
             Op::Test => self.test()?,
@@ -52,7 +55,8 @@ impl<J: Judge> Pass<'_, '_, J> {
                 let same =
                     op == Op::SubBorrow && source == destination && source != Operand::Memory;
                 let data = carry && (same || a.is_data(size) && b.is_data(size));
-                self.write_data(data)?;
+                self.write(destination, size, computed(data.then(|| Range::bytes(size))))?;
+                self.state.flags = Flags::new(data);
             }
             Op::Negate => {
                 let x = self.read(destination, size)?.operand(size);
@@ -83,10 +87,7 @@ impl<J: Judge> Pass<'_, '_, J> {
                 } else {
                     (self.read(source, size)?, self.read(Operand::Immediate, size)?)
                 };
-                let product = match (a.operand(size), b.operand(size)) {
-                    (Some(a), Some(b)) => Some(a.multiply(b, bits)),
-                    _ => None,
-                };
+                let product = both(a, b, size).map(|(a, b)| a.multiply(b, bits));
                 self.write(destination, size, computed(product))?;
                 self.set_some_flags(product.is_some(), CARRY);
             }
@@ -136,10 +137,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             Op::ExchangeAdd => {
                 let a = self.read(destination, size)?;
                 let b = self.read(source, size)?;
-                let sum = match (a.operand(size), b.operand(size)) {
-                    (Some(a), Some(b)) => Some(a.wrapping_add(b).truncate(bits)),
-                    _ => None,
-                };
+                let sum = both(a, b, size).map(|(a, b)| a.wrapping_add(b).truncate(bits));
                 // With one register as both, the sum stays.
                 self.write(source, size, a)?;
                 self.write(destination, size, computed(sum))?;
@@ -257,14 +255,6 @@ impl<J: Judge> Pass<'_, '_, J> {
         };
     }
 
-    /// Writes any data, or something unknown, to the destination, with flags.
-    fn write_data(&mut self, data: bool) -> Step {
-        let Insn { size, destination, .. } = self.insn;
-        self.write(destination, size, computed(data.then(|| Range::bytes(size))))?;
-        self.state.flags = Flags::new(data);
-        Ok(())
-    }
-
     fn move_sign(&mut self) -> Step {
         let Insn { size, width, destination, source, .. } = self.insn;
         if let (Operand::Memory, 4, 8) = (source, width, size) {
@@ -295,7 +285,7 @@ impl<J: Judge> Pass<'_, '_, J> {
             Op::Add | Op::Sub => (self.read(source, size)?, CARRY),
             _ => (Value::constant(1), self.state.flags.data & CARRY),
         };
-        if let (Some(a), Some(b)) = (a.operand(size), b.operand(size)) {
+        if let Some((a, b)) = both(a, b, size) {
             let sum = if adds { a.wrapping_add(b) } else { a.wrapping_sub(b) }.truncate(bits);
             self.write(destination, size, Value::Number(sum))?;
             self.set_result(Some(sum), carry | ZERO | OVERFLOW | SIGN);
@@ -443,11 +433,7 @@ impl<J: Judge> Pass<'_, '_, J> {
     }
 
     fn push(&mut self) -> Step {
-        let source = self.insn.source;
-        let value = match source {
-            Operand::Immediate => Value::constant(self.insn.immediate as u64),
-            _ => self.read(source, 8)?,
-        };
+        let value = self.read(self.insn.source, 8)?;
         let moved = add(self.state.get(RSP), Value::constant(-8i64 as u64));
         self.set(RSP, moved)?;
         match moved {

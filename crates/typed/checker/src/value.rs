@@ -183,9 +183,11 @@ impl Value {
     }
 
     /// Its lowest `size` bytes, zero-extended.
+    #[inline(always)]
     pub fn truncate(self, size: u8) -> Value {
         match self {
             _ if size == 8 => self,
+            Value::Number(range) if range.high() <= ones(size as u32 * 8) => self,
             // They have 32 bits.
             Value::Length(_) | Value::Index(_) if size == 4 => self,
             Value::Number(range) => Value::Number(range.truncate(size as u32 * 8)),

@@ -6,7 +6,7 @@ use kyozon_abi::typed::{
     TypedContents, TYPED_ACCEPTED, TYPED_INDIRECT_BRANCHES, TYPED_NO_MEMORY, TYPED_REFUSED,
     TYPED_REGION, TYPED_RESERVED, TYPED_STOPPED, TYPED_TRACKING, TYPED_USES_VECTORS,
 };
-use kyozon_typed_checker::check_while;
+use kyozon_typed_checker::check;
 use kyozon_typed_checker::error::Rule;
 use kyozon_typed_checker::flow::Memory;
 use kyozon_typed_checker::program::{Host, Program};
@@ -37,7 +37,7 @@ pub(crate) fn call(
     pause: impl FnMut() -> bool,
 ) -> (u32, Accepted) {
     let mut go_on = now_and_then(pause);
-    match check_while(file, host_of(host), memory, faults, &mut go_on) {
+    match check(file, host_of(host), memory, faults, &mut go_on) {
         Ok(verdict) => {
             let program = verdict.program;
             let annotations = (0..program.function_count()).map(|n| {
@@ -203,6 +203,32 @@ mod tests {
         let message = &mut Message::new(&mut line);
         assert_eq!(call(&file, 0, &mut memory, &mut [], message, pause).0, TYPED_REFUSED);
         assert_eq!(pauses, 10);
+    }
+
+    #[test]
+    fn an_annotation_pauses_at_each_item() {
+        // One head, at the first instruction, which says 10 * 256 times that nothing is known of rax.
+        let items = 10 * STEPS;
+        let mut annotations = vec![0, 0x20, 0x80 | (items & 0x7f) as u8, (items >> 7) as u8];
+        annotations.resize(annotations.len() + 3 * items as usize, 0);
+        let mut file = b"KYZTYPED".to_vec();
+        let (region, bytes) = (TYPED_REGION as u32, annotations.len() as u32);
+        for field in [1, 0, region, 0, 1, 0, 1, 1, 0, 0, 0, 0, bytes, 0] {
+            file.extend(u32::to_le_bytes(field));
+        }
+        file.extend([0; 24]);
+        file.extend(annotations);
+        // nop; the text ends without a return.
+        file.push(0x90);
+        let (mut words, mut pauses) = (vec![MaybeUninit::uninit(); 1 << 14], 0);
+        let pause = || {
+            pauses += 1;
+            true
+        };
+        let (mut memory, mut line) = (cut(&mut words), [0; 256]);
+        let message = &mut Message::new(&mut line);
+        assert_eq!(call(&file, 0, &mut memory, &mut [], message, pause).0, TYPED_REFUSED);
+        assert_eq!(pauses, 10, "{}", String::from_utf8_lossy(&line));
     }
 
     #[test]

@@ -20,6 +20,9 @@
 //!                bytes that the parts above refer to
 //! ```
 //!
+//! A text has at most [`MOST_TEXT`] bytes; imports and exports refer to no more bytes of texts, together, than the
+//! manifest has.
+//!
 //! # How a host runs a program
 //!
 //! 1. The first [`Manifest::runtime`] bytes of the region and the initial pages of each memory become memory of zeros.
@@ -60,6 +63,10 @@ pub const PAGE: u64 = 64 << 10;
 pub const MOST_PAGES: u32 = 1 << 16;
 /// Most memories of a program.
 pub const MOST_MEMORIES: u32 = 64;
+/// Most bytes of a text: a module, a name, or a type.
+pub const MOST_TEXT: usize = 64 << 10;
+/// See [`Manifest::parse_with`].
+pub const STEP: usize = 256;
 /// Number of the first module's start function, for the entry.
 pub const START: u32 = 1 << 31;
 /// Module of the imports that every host has.
@@ -183,6 +190,20 @@ impl<'a> Manifest<'a> {
     ///
     /// The first field that is wrong.
     pub fn parse(rest: &'a [u8], reserved: u64) -> Result<Self, Malformed> {
+        Self::parse_with(rest, reserved, || ())
+    }
+
+    /// As [`Manifest::parse`], but calls `step` for each entry and for each [`STEP`] bytes of its texts, so that a
+    /// kernel can schedule. The time is linear in the manifest's size.
+    ///
+    /// # Errors
+    ///
+    /// The first field that is wrong.
+    pub fn parse_with(
+        rest: &'a [u8],
+        reserved: u64,
+        step: impl FnMut(),
+    ) -> Result<Self, Malformed> {
         if !rest.starts_with(MAGIC) {
             return Err(Malformed::Magic);
         }
@@ -205,11 +226,11 @@ impl<'a> Manifest<'a> {
             imports: part("imports", 24, IMPORT)?,
             exports: part("exports", 28, EXPORT)?,
         };
-        manifest.check(reserved)?;
+        manifest.check(reserved, step)?;
         Ok(manifest)
     }
 
-    fn check(&self, reserved: u64) -> Result<(), Malformed> {
+    fn check(&self, reserved: u64, mut step: impl FnMut()) -> Result<(), Malformed> {
         let runtime = u64::from(self.runtime);
         if !runtime.is_multiple_of(PAGE) || runtime > reserved {
             return Err(Malformed::Field("runtime's memory", 0));
@@ -231,6 +252,7 @@ impl<'a> Manifest<'a> {
             end = memory.distance + u64::from(memory.most) * PAGE;
         }
         for n in 0..self.contents.len() / CONTENT {
+            step();
             let inside = self.content_at(n).is_some_and(|content| {
                 let from = content.distance;
                 let Some(to) = from.checked_add(content.bytes.len() as u64) else { return false };
@@ -244,18 +266,37 @@ impl<'a> Manifest<'a> {
                 return Err(Malformed::Field("content", n as u32));
             }
         }
-        for n in 0..self.imports.len() / IMPORT {
-            self.import_at(n).ok_or(Malformed::Field("import", n as u32))?;
-        }
-        for n in 0..self.exports.len() / EXPORT {
-            let valid = self.export_at(n).is_some_and(|export| match export.kind {
-                Kind::Function => export.number < START,
-                Kind::Memory => (export.number as usize) < self.memories.len() / MEMORY,
-                Kind::Global => {
-                    u64::from(export.number) + SLOT as u64 <= runtime && export.signature.len() == 1
+        // Bytes of texts that may still be looked at. Without a limit, each entry could refer to all bytes.
+        let mut left = self.bytes.len();
+        let mut look = |entry: &[u8], at: &[usize]| {
+            step();
+            at.iter().all(|&at| {
+                let bytes = u32_at(entry, at + 4).map_or(usize::MAX, |bytes| bytes as usize);
+                let fits = bytes <= MOST_TEXT && bytes <= left;
+                if fits {
+                    left -= bytes;
+                    (0..bytes / STEP).for_each(|_| step());
                 }
-                Kind::Table => u64::from(export.number) + 4 <= runtime,
-            });
+                fits
+            })
+        };
+        for (n, entry) in self.imports.chunks(IMPORT).enumerate() {
+            let valid = look(entry, &[0, 8, 16]) && self.import_at(n).is_some();
+            if !valid {
+                return Err(Malformed::Field("import", n as u32));
+            }
+        }
+        for (n, entry) in self.exports.chunks(EXPORT).enumerate() {
+            let valid = look(entry, &[8, 16])
+                && self.export_at(n).is_some_and(|export| match export.kind {
+                    Kind::Function => export.number < START,
+                    Kind::Memory => (export.number as usize) < self.memories.len() / MEMORY,
+                    Kind::Global => {
+                        u64::from(export.number) + SLOT as u64 <= runtime
+                            && export.signature.len() == 1
+                    }
+                    Kind::Table => u64::from(export.number) + 4 <= runtime,
+                });
             if !valid {
                 return Err(Malformed::Field("export", n as u32));
             }
@@ -324,6 +365,12 @@ impl<'a> Manifest<'a> {
     pub fn imports(&self) -> impl Iterator<Item = Import<'a>> + use<'a> {
         let this = *self;
         (0..self.imports.len() / IMPORT).map_while(move |n| this.import_at(n))
+    }
+
+    /// Module, name and type of import n, as bytes: the time does not depend on their lengths.
+    pub fn import_bytes(&self, n: usize) -> Option<[&'a [u8]; 3]> {
+        let entry = self.imports.get(n * IMPORT..(n + 1) * IMPORT)?;
+        Some([self.slice(entry, 0)?, self.slice(entry, 8)?, self.slice(entry, 16)?])
     }
 
     /// What the host may call or look at.

@@ -144,3 +144,39 @@ fn the_number_of_memories_is_limited() {
     let result = Manifest::parse(&bytes, RESERVED).unwrap_err();
     assert_eq!(result, Malformed::Field("memory", MOST_MEMORIES));
 }
+
+#[test]
+fn a_step_is_short_and_all_of_them_are_linear() {
+    let steps = |bytes: &[u8]| {
+        let mut steps = 0;
+        let parsed = Manifest::parse_with(bytes, RESERVED, || steps += 1);
+        (parsed.map(|_| ()), steps)
+    };
+    assert_eq!(steps(&good()), (Ok(()), 2 + 1 + 4), "contents, imports, exports");
+    // The module of the import becomes long.
+    let long = |length: usize| {
+        let mut bytes = good();
+        let start = bytes.len() as u32;
+        bytes.resize(bytes.len() + length, b'a');
+        let size = bytes.len() as u32;
+        bytes[8..12].copy_from_slice(&size.to_le_bytes());
+        bytes[IMPORTS..IMPORTS + 4].copy_from_slice(&start.to_le_bytes());
+        bytes[IMPORTS + 4..IMPORTS + 8].copy_from_slice(&(length as u32).to_le_bytes());
+        bytes
+    };
+    assert_eq!(steps(&long(MOST_TEXT)), (Ok(()), 7 + MOST_TEXT / STEP));
+    assert_eq!(steps(&long(MOST_TEXT + 1)).0, Err(Malformed::Field("import", 0)));
+    // The same bytes for each export: more in all than the manifest has.
+    let mut shared = long(MOST_TEXT);
+    let text: [u8; 8] = shared[IMPORTS..IMPORTS + 8].try_into().unwrap();
+    shared[EXPORTS + 8..EXPORTS + 16].copy_from_slice(&text);
+    assert_eq!(steps(&shared).0, Err(Malformed::Field("export", 0)));
+}
+
+#[test]
+fn imports_are_found_by_their_numbers() {
+    let bytes = good();
+    let manifest = Manifest::parse(&bytes, RESERVED).unwrap();
+    assert_eq!(manifest.import_bytes(0), Some([&b"env"[..], b"log", b":i"]));
+    assert_eq!(manifest.import_bytes(1), None);
+}

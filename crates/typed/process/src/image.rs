@@ -7,6 +7,7 @@ use std::time::Duration;
 use kyozon_typed_checker::decode::decode;
 use kyozon_typed_checker::insn::Op;
 use kyozon_typed_checker::program::STUB;
+use kyozon_typed_checker::range::Range;
 use kyozon_typed_checker::Verdict;
 
 use crate::enter::{enter, gate, Calls, Outside, Run};
@@ -107,8 +108,8 @@ impl<'a> Image<'a> {
         Ok(Image { memory, verdict, faults: faults.into() })
     }
 
-    /// Calls the entry with these arguments; further register arguments are 0. Ends the program after `limit`, if that
-    /// is not zero.
+    /// Calls the entry with these arguments, of which bits that its signature excludes are cleared. Ends the program
+    /// after `limit`, if that is not zero.
     ///
     /// # Panics
     ///
@@ -128,8 +129,11 @@ impl<'a> Image<'a> {
         calls: &'c mut Calls<'c>,
     ) -> Outcome {
         let program = self.verdict.program;
-        let entry =
-            self.memory.start().wrapping_add(program.function(program.entry).start as usize);
+        let function = program.function(program.entry);
+        let entry = self.memory.start().wrapping_add(function.start as usize);
+        let types = program.signature(function.signature).arguments;
+        let mask = |n: usize| types[n].number().map_or(0, Range::high);
+        let arguments: [u64; 6] = std::array::from_fn(|n| arguments[n] & mask(n));
         let top = space.stack_top().wrapping_sub(CANARY);
         // SAFETY: the end of the stack, which is writable and not in use.
         let canary = unsafe { std::slice::from_raw_parts_mut(top, CANARY) };

@@ -170,12 +170,16 @@ impl<'a, E: Engine> Command<'a, E> {
         if main.signature != ":" {
             return Err(format!("the type of _start is {}, not :", main.signature));
         }
+        let is_own = |import: &Import<'_>| {
+            (import.module, import.name)
+                == (kyozon_typed_manifest::MODULE, kyozon_typed_manifest::GROW)
+        };
+        if manifest.imports().filter(is_own).count() > 1 {
+            return Err("two imports make memories longer".into());
+        }
         let functions: Vec<_> = manifest
             .imports()
-            .map(|import| match import.module {
-                kyozon_typed_manifest::MODULE => Ok(None),
-                _ => bind(&import).map(Some),
-            })
+            .map(|import| if is_own(&import) { Ok(None) } else { bind(&import).map(Some) })
             .collect::<Result<_, _>>()?;
         let instance = Instance::on(program, || engine(&functions))
             .map_err(|error| format!("cannot load the program: {error}"))?;

@@ -184,3 +184,25 @@ fn what_is_no_command_of_wasi_is_refused() {
     assert!(run(&forged, RESERVED, Start::default(), NONE).is_err());
     assert!(run(b"", RESERVED, Start::default(), NONE).unwrap_err().starts_with("refused: "));
 }
+
+#[test]
+fn only_one_import_makes_memories_longer() {
+    // The compiler refuses imports from the module of that import, so the file is changed afterwards.
+    let forged = |name: &str, body: &str| {
+        let import =
+            format!(r#"(import "kyozom" "{name}" (func $f (param i32 i32) (result i32)))"#);
+        let mut file = compiled(&format!(
+            r#"(module {import} (memory 1) (func (export "_start") (drop {body})))"#
+        ));
+        let at = file.windows(6).position(|bytes| bytes == b"kyozom").unwrap();
+        file[at + 5] = b'n';
+        let _alone = REGION.lock().unwrap_or_else(PoisonError::into_inner);
+        run(&file, RESERVED, Start::default(), NONE)
+    };
+    let call = "(call $f (i32.const 0) (i32.const 2))";
+    assert!(matches!(forged("memory.grow", call), Ok(Ended::Exit(0))));
+    let both = format!("(i32.add (memory.grow (i32.const 1)) {call})");
+    assert_eq!(forged("memory.grow", &both).unwrap_err(), "two imports make memories longer");
+    let error = forged("memory.shrink", call).unwrap_err();
+    assert!(error.starts_with("import kyozon.memory.shrink: there are only functions"), "{error}");
+}
