@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Write};
 use std::process::{Command, Stdio};
 
+use crate::source::Compiled;
 use crate::Error;
 
 /// For both compilers.
@@ -38,7 +39,7 @@ const FLAGS: [&str; 24] = [
 ];
 
 /// For gcc.
-const GCC: [&str; 17] = [
+const GCC: [&str; 18] = [
     // It takes stores to overlapping constant addresses for stores to different places.
     "-fno-dse",
     "-mindirect-branch=thunk-extern",
@@ -54,6 +55,8 @@ const GCC: [&str; 17] = [
     "-fno-ipa-pure-const",
     "-fno-reorder-functions",
     "-fno-reorder-blocks-and-partition",
+    // A block behind the function jumps back, and each place that a jump back leads to has an annotation.
+    "-fno-reorder-blocks",
     // No calls of memcpy and memset.
     "-fno-tree-loop-distribute-patterns",
     // Counters stay indices, so that what was compared is what is used.
@@ -63,6 +66,10 @@ const GCC: [&str; 17] = [
     "-fsignaling-nans",
     "-fno-split-loops",
 ];
+
+/// For gcc, if there are operators on vectors: clang takes one vector in an iteration for WebAssembly and two for x86,
+/// where gcc takes what it finds.
+const UNROLL: [&str; 2] = ["-funroll-loops", "--param=max-unroll-times=2"];
 
 /// For clang.
 const CLANG: [&str; 7] = [
@@ -75,12 +82,16 @@ const CLANG: [&str; 7] = [
     "-indvars-widen-indvars=false",
 ];
 
-/// The assembly of a C source, by the compiler of this name or path: a gcc, or a clang if the name says so. Without
+/// The assembly of a program in C, by the compiler of this name or path: a gcc, or a clang if the name says so. Without
 /// `vectors`, the program uses general registers only.
-pub(crate) fn run(cc: &str, source: &str, vectors: bool) -> Result<String, Error> {
-    let own: &[&str] = if cc.contains("clang") { &CLANG } else { &GCC };
+pub(crate) fn run(cc: &str, program: &Compiled, vectors: bool) -> Result<String, Error> {
+    let clang = cc.contains("clang");
+    let own: &[&str] = if clang { &CLANG } else { &GCC };
     let mut command = Command::new(cc);
     command.args(FLAGS).args(own).env("LC_ALL", "C");
+    if program.vectors && !clang {
+        command.args(UNROLL);
+    }
     if !vectors {
         command.arg("-mgeneral-regs-only");
     }
@@ -96,7 +107,8 @@ pub(crate) fn run(cc: &str, source: &str, vectors: bool) -> Result<String, Error
     let stdin = child.stdin.take();
     let (output, written) = std::thread::scope(|scope| {
         // The compiler may write before it has read everything.
-        let writer = scope.spawn(|| stdin.map_or(Ok(()), |mut to| to.write_all(source.as_bytes())));
+        let writer =
+            scope.spawn(|| stdin.map_or(Ok(()), |mut to| to.write_all(program.c.as_bytes())));
         (child.wait_with_output(), writer.join())
     });
     let output = output.map_err(|error| Error::new(format!("C compiler {cc}: {error}")))?;

@@ -363,7 +363,7 @@ impl<'s, 'p, 'a> Translator<'s, 'p, 'a> {
             }
             Operator::CallIndirect { type_index, table_index } => {
                 let index = self.pop();
-                let entry = self.table_entry(table_index, &index);
+                let entry = self.table_entry(table_index, index);
                 let kind = &self.instance.module.types[type_index as usize];
                 let number = self.source.number(kind);
                 let name = format!("c{number}");
@@ -484,13 +484,14 @@ impl<'s, 'p, 'a> Translator<'s, 'p, 'a> {
             }
             Operator::TableGet { table } => {
                 let index = self.pop();
-                let entry = self.table_entry(table, &index);
+                let entry = self.table_entry(table, index);
                 let t = self.source.program.tables[self.instance.tables[table as usize]].kind;
                 self.push_value(t.element, &entry);
             }
             Operator::TableSet { table } => {
                 let (value, index) = (self.pop(), self.pop());
                 let (base, size) = self.table(table);
+                let index = self.index(index);
                 self.line(&format!("table_set({base:#x}, {size:#x}, {index}, {value});"));
             }
             Operator::TableSize { table } => {
@@ -547,9 +548,7 @@ impl<'s, 'p, 'a> Translator<'s, 'p, 'a> {
         if let Some(memarg) = memory {
             // WebAssembly 2.0 has one memory.
             let (base, _) = self.memory(0);
-            if self.opaque {
-                values[0] = format!("opaque({})", values[0]);
-            }
+            values[0] = self.index(std::mem::take(&mut values[0]));
             values.insert(0, format!("{:#x}", base + memarg.offset));
         }
         values.extend(lanes.iter().map(u8::to_string));
@@ -640,8 +639,18 @@ impl<'s, 'p, 'a> Translator<'s, 'p, 'a> {
         (table.base, table.size)
     }
 
-    fn table_entry(&self, table: u32, index: &str) -> String {
+    /// An index of an access.
+    fn index(&self, index: String) -> String {
+        if self.opaque {
+            format!("opaque({index})")
+        } else {
+            index
+        }
+    }
+
+    fn table_entry(&self, table: u32, index: String) -> String {
         let (base, size) = self.table(table);
+        let index = self.index(index);
         format!("table_get({base:#x}, {size:#x}, {index})")
     }
 }

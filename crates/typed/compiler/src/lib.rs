@@ -181,7 +181,7 @@ impl Linked<'_> {
             attempts += 1;
             let compiled = self.compile(&opaque)?;
             let typed = text::rewrite(
-                &cc::run(cc, &compiled.c, self.vectors)?,
+                &cc::run(cc, &compiled, self.vectors)?,
                 &compiled,
                 self.program.region,
             );

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use kyozon_typed_manifest::{MOST_PAGES, PAGE, SLOT};
+use kyozon_typed_manifest::{MODULE, MOST_PAGES, PAGE, SLOT};
 
 use crate::wasm::{
     Constant, FunctionType, GlobalType, ImportType, Kind, Limits, Mode, Module, TableType, Type,
@@ -137,6 +137,12 @@ impl<'a> Program<'a> {
                         import.module, import.name
                     )));
                 };
+                if import.module == MODULE {
+                    return Err(Error::new(format!(
+                        "import {} {}: this module is for what compiled programs import themselves",
+                        import.module, import.name
+                    )));
+                }
                 this.functions.push(Function::Host(self.host.len()));
                 self.host.push(HostFunction {
                     module: import.module.into(),

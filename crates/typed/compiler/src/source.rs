@@ -47,6 +47,8 @@ pub(crate) struct Declared {
 /// A program in C, and what its assembly needs beside.
 pub(crate) struct Compiled {
     pub c: String,
+    /// There are operators on vectors.
+    pub vectors: bool,
     /// Functions by name.
     pub functions: HashMap<String, Declared>,
     /// Imports in the order of their numbers.
@@ -244,7 +246,14 @@ impl<'p, 'a> Source<'p, 'a> {
             }
         }
         let manifest = contents.finish(&exports);
-        Ok(Compiled { c: head + &bodies, functions, imports, tables, manifest })
+        Ok(Compiled {
+            c: head + &bodies,
+            vectors: self.vectors,
+            functions,
+            imports,
+            tables,
+            manifest,
+        })
     }
 
     /// Names of arguments that are passed in registers.

@@ -320,7 +320,7 @@ INLINE v128 i32x4_trunc_sat_f64x2_u_zero(v128 a)
 LOAD(v128_load, v128, v128m)
 STORE(v128_store, v128, v128m)
 #define LOAD_VECTOR(name, type, value) \
-	INLINE v128 name(u64 base, u32 index) { type x = AT(type, base, index); return value; }
+	INLINE v128 name(u64 base, u64 index) { type x = AT(type, base, index); return value; }
 LOAD_VECTOR(v128_load8x8_s, u64m, i16x8_extend_low_i8x16_s((v128){x}))
 LOAD_VECTOR(v128_load8x8_u, u64m, i16x8_extend_low_i8x16_u((v128){x}))
 LOAD_VECTOR(v128_load16x4_s, u64m, i32x4_extend_low_i16x8_s((v128){x}))
@@ -334,11 +334,11 @@ LOAD_VECTOR(v128_load64_splat, f64m, f64x2_splat(x))
 LOAD_VECTOR(v128_load32_zero, u32m, (v128)(u32x4){x})
 LOAD_VECTOR(v128_load64_zero, u64m, (v128){x})
 #define MEMORY_LANE(bits, v, type, extract) \
-	INLINE v128 v128_load##bits##_lane(u64 base, u32 index, v128 a, u32 lane) \
+	INLINE v128 v128_load##bits##_lane(u64 base, u64 index, v128 a, u32 lane) \
 	{ \
 		return v##_replace_lane(a, AT(type, base, index), lane); \
 	} \
-	INLINE void v128_store##bits##_lane(u64 base, u32 index, v128 a, u32 lane) \
+	INLINE void v128_store##bits##_lane(u64 base, u64 index, v128 a, u32 lane) \
 	{ \
 		AT(type, base, index) = v##_##extract(a, lane); \
 	}

@@ -5,6 +5,8 @@
 //! of which the last character can be `*`; without it, all but those in [`LONG`]. `suite.txt` lists what does not pass,
 //! each with its reason; what is listed must fail, and nothing else may. `KYOZON_SUITE_BACK_END=cranelift` chooses the
 //! other back end, with the feature `cranelift` and `suite-cranelift.txt`.
+//!
+//! `cases` has scripts of this compiler's own, each on something that was wrong.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::process::Command;
@@ -532,7 +534,21 @@ fn scripts() -> Vec<TestFile<'static>> {
 }
 
 fn all_scripts() -> impl Iterator<Item = TestFile<'static>> {
-    spec(&SpecVersion::V2).chain(proposal(&Proposal::Simd))
+    spec(&SpecVersion::V2).chain(proposal(&Proposal::Simd)).chain(own_cases())
+}
+
+fn own_cases() -> impl Iterator<Item = TestFile<'static>> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cases");
+    let mut paths: Vec<_> = std::fs::read_dir(folder)
+        .expect("folder of cases")
+        .map(|entry| entry.expect("entry").path())
+        .collect();
+    paths.sort();
+    paths.into_iter().map(|path| {
+        let name = path.file_name().expect("name").to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).expect("case");
+        TestFile { parent: "cases".into(), name, contents: text.leak() }
+    })
 }
 
 fn back_end() -> BackEnd<'static> {
@@ -565,7 +581,9 @@ fn the_official_test_suite_passes() {
         return one_script(&name);
     }
     // A process has one region at a time, and ends if a program does what the checker excludes: one for each script.
-    let names: Vec<String> = scripts().iter().map(|file| file.name().to_string()).collect();
+    let scripts = scripts();
+    let names: Vec<String> = scripts.iter().map(|file| file.name().to_string()).collect();
+    let own = scripts.iter().filter(|file| file.parent() == "cases").count();
     assert!(!names.is_empty(), "no script of this name");
     let known = known();
     let (mut passed, mut listed, mut text, mut wrong) = (0, 0, 0, Vec::new());
@@ -609,8 +627,8 @@ fn the_official_test_suite_passes() {
         }
     }
     println!(
-        "{} scripts: {passed} passed, {listed} listed, {} other; {text} on the text format",
-        names.len(),
+        "{} scripts and {own} cases: {passed} passed, {listed} listed, {} other; {text} on the text format",
+        names.len() - own,
         wrong.len()
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -61,6 +61,7 @@ fn imports_of_another_type_are_refused() {
         (r#"(global (import "0" "f") i32)"#, "something else by this name"),
         (r#"(func (import "0" "x"))"#, "does not export it"),
         (r#"(memory (import "host" "m") 1)"#, "only functions can come from the host"),
+        (r#"(func (import "kyozon" "memory.grow"))"#, "import themselves"),
     ] {
         let error = linked(&[EXPORTS, &format!("(module {import})")], |_| ()).unwrap_err();
         assert!(error.starts_with("import ") && error.contains(message), "{import}: {error}");

@@ -19,6 +19,7 @@ fn compiled() -> Compiled {
     declare("f0_1", &kind(&[], &[Type::F32]), true);
     Compiled {
         c: String::new(),
+        vectors: false,
         functions,
         imports: vec![("i0".into(), kind(&[Type::I64; 7], &[]))],
         tables: vec![("t1".into(), leaf, vec!["f0_0".into(), "f0_0".into()])],
