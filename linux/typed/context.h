@@ -56,6 +56,9 @@ struct typed_context {
 	/* what views show, until the program ends */
 	struct typed_pins *pins;
 	struct sk_buff_head packets;
+	/* those that it has of the filter, which is its device's, or NULL */
+	struct sk_buff_head filtered;
+	struct typed_filter *filter;
 	/* whether it waits for the process's answer to a call, */
 	bool called;
 	/* and the error that it ended with here; 0 if it was not made */
@@ -108,5 +111,11 @@ void typed_pins_give(struct typed_context *context);
 /* packets.c */
 struct typed_view typed_packet_view(u64 handle, struct typed_context *context);
 void typed_packets_give(struct typed_context *context);
+
+/* filter.c: the next packet, and what shall become of it */
+struct typed_view typed_filter_view(u64 bytes, struct typed_context *context);
+long typed_verdict(u64 number, struct typed_context *context);
+/* Passes the packets of a program that ends, or drops them as it said. */
+void typed_filtered_give(struct typed_context *context);
 
 #endif

@@ -352,6 +352,8 @@ STACK_FRAME_NON_STANDARD typed_gate_wasi_\name
 	GATE lseek rcx
 	GATE file_view rdx
 	GATE packet_view rsi
+	GATE filter_view rsi
+	GATE verdict rsi
 	GATE_WASI read r8 TYPED_WASI_FD_READ
 	GATE_WASI write r8 TYPED_WASI_FD_WRITE
 	GATE_WASI pread r9 TYPED_WASI_FD_PREAD

@@ -7,6 +7,7 @@
 #include <linux/miscdevice.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
 #include <asm/cpufeature.h>
@@ -18,6 +19,10 @@ struct typed_open {
 	struct typed_code code;
 	/* of a run that was interrupted, or NULL */
 	struct typed_context *context;
+	/* a stack for the next run, or 0 */
+	unsigned long spare;
+	/* of packets, or NULL; it stays until the device is closed */
+	struct typed_filter *filter;
 };
 
 int typed_err(char *message, int error, const char *format, ...)
@@ -133,7 +138,8 @@ static int do_run(struct typed_open *open, struct kyozon_typed_run *run)
 		return typed_err(run->message, -EBUSY,
 				 "another thread runs the program of this device");
 	if (open->code.pages)
-		error = typed_run(&open->code, &open->context, run);
+		error = typed_run(&open->code, &open->context, &open->spare,
+				  open->filter, run);
 	else
 		error = typed_err(run->message, -ENOEXEC,
 				  "no program was loaded by this device");
@@ -158,6 +164,41 @@ static long ioctl_run(struct typed_open *open, void __user *arg)
 	return error;
 }
 
+static int do_filter(struct typed_open *open, struct kyozon_typed_filter *request)
+{
+	int error;
+
+	error = check_version(request->version,
+			      (request->flags & ~KYOZON_TYPED_FULL_PASSES) | request->reserved,
+			      request->message);
+	if (error)
+		return error;
+	if (!mutex_trylock(&open->lock))
+		return typed_err(request->message, -EBUSY,
+				 "another thread runs the program of this device");
+	if (open->filter)
+		error = typed_err(request->message, -EBUSY, "this device has a filter already");
+	else
+		error = typed_filter_start(&open->filter, request, request->message);
+	mutex_unlock(&open->lock);
+	return error;
+}
+
+static long ioctl_filter(struct typed_open *open, void __user *arg)
+{
+	struct kyozon_typed_filter *request = memdup_user(arg, sizeof(*request));
+	long error;
+
+	if (IS_ERR(request))
+		return PTR_ERR(request);
+	memset(request->message, 0, sizeof(request->message));
+	error = do_filter(open, request);
+	if (copy_to_user(arg, request, sizeof(*request)))
+		error = -EFAULT;
+	kfree(request);
+	return error;
+}
+
 static long typed_ioctl(struct file *file, unsigned int request,
 			unsigned long arg)
 {
@@ -168,6 +209,8 @@ static long typed_ioctl(struct file *file, unsigned int request,
 		return ioctl_check(file->private_data, (void __user *)arg);
 	case KYOZON_IOCTL_TYPED_RUN:
 		return ioctl_run(file->private_data, (void __user *)arg);
+	case KYOZON_IOCTL_TYPED_FILTER:
+		return ioctl_filter(file->private_data, (void __user *)arg);
 	}
 	return -ENOTTY;
 }
@@ -189,8 +232,27 @@ static int typed_release(struct inode *inode, struct file *file)
 	struct typed_open *open = file->private_data;
 
 	unload(open);
+	typed_stack_give(open->spare);
+	typed_filter_end(open->filter);
 	kfree(open);
 	return 0;
+}
+
+static __poll_t typed_poll(struct file *file, struct poll_table_struct *table)
+{
+	struct typed_open *open = file->private_data;
+	struct typed_filter *filter = smp_load_acquire(&open->filter);
+
+	return filter ? typed_filter_poll(filter, file, table) : DEFAULT_POLLMASK;
+}
+
+static void typed_show(struct seq_file *to, struct file *file)
+{
+	struct typed_open *open = file->private_data;
+	struct typed_filter *filter = smp_load_acquire(&open->filter);
+
+	if (filter)
+		typed_filter_show(filter, to);
 }
 
 static const struct file_operations typed_fops = {
@@ -198,6 +260,8 @@ static const struct file_operations typed_fops = {
 	.open = typed_open,
 	.release = typed_release,
 	.unlocked_ioctl = typed_ioctl,
+	.poll = typed_poll,
+	.show_fdinfo = typed_show,
 };
 
 static struct miscdevice typed_device = {
@@ -221,9 +285,18 @@ static int __init typed_init(void)
 	error = typed_run_init();
 	if (error)
 		return error;
+	error = typed_filter_init();
+	if (error)
+		goto no_filters;
 	error = misc_register(&typed_device);
 	if (error)
-		typed_run_exit();
+		goto no_device;
+	return 0;
+
+no_device:
+	typed_filter_exit();
+no_filters:
+	typed_run_exit();
 	return error;
 }
 
@@ -231,6 +304,7 @@ static int __init typed_init(void)
 static void __exit typed_exit(void)
 {
 	misc_deregister(&typed_device);
+	typed_filter_exit();
 	typed_run_exit();
 }
 

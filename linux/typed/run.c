@@ -317,6 +317,8 @@ const struct kyozon_typed_gate typed_gates[] = {
 	{ (unsigned long)typed_gate_lseek, KYOZON_TYPED_LSEEK, 3 },
 	{ (unsigned long)typed_gate_file_view, KYOZON_TYPED_FILE_VIEW, 2 },
 	{ (unsigned long)typed_gate_packet_view, KYOZON_TYPED_PACKET_VIEW, 1 },
+	{ (unsigned long)typed_gate_filter_view, KYOZON_TYPED_FILTER_VIEW, 1 },
+	{ (unsigned long)typed_gate_verdict, KYOZON_TYPED_VERDICT, 1 },
 	{ (unsigned long)typed_gate_wasi_read, KYOZON_TYPED_WASI_FD_READ, 4 },
 	{ (unsigned long)typed_gate_wasi_write, KYOZON_TYPED_WASI_FD_WRITE, 4 },
 	{ (unsigned long)typed_gate_wasi_pread, KYOZON_TYPED_WASI_FD_PREAD, 5 },
@@ -402,28 +404,47 @@ static void answer(struct typed_context *context, u64 result)
 	context->called = false;
 }
 
-static struct typed_context *context_take(const struct typed_code *code,
-					  const u64 *arguments)
+/*
+ * A stack, with a context that is zero. One that a program of this device had is
+ * taken again: to clear it costs more than a run that has little to do, and the
+ * checker proves that no program reads what it did not write there.
+ */
+static struct typed_context *stack_take(unsigned long *spare)
 {
-	unsigned int order = get_order(TYPED_STACK_BYTES);
+	unsigned long stack = *spare;
 	struct typed_context *context;
-	struct typed_frame *frame;
-	unsigned long stack;
 
-	stack = __get_free_pages(GFP_KERNEL_ACCOUNT | __GFP_ZERO, order);
+	*spare = 0;
+	if (!stack)
+		stack = __get_free_pages(GFP_KERNEL_ACCOUNT | __GFP_ZERO,
+					 get_order(TYPED_STACK_BYTES));
 	if (!stack)
 		return NULL;
 	context = context_of(stack);
+	memset(context, 0, sizeof(*context));
+	return context;
+}
+
+static struct typed_context *context_take(const struct typed_code *code,
+					  const u64 *arguments, unsigned long *spare)
+{
+	struct typed_context *context = stack_take(spare);
+	struct typed_frame *frame;
+
+	if (!context)
+		return NULL;
 	preempt_notifier_init(&context->notifier, &on_cpu);
 	hrtimer_init(&context->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
 	context->timer.function = tick;
 	__skb_queue_head_init(&context->packets);
+	__skb_queue_head_init(&context->filtered);
 	context->vectors = code->vectors;
 	context->registers.cwd = FCW_MASKED;
 	context->registers.mxcsr = MXCSR_MASKED;
 
 	frame = (struct typed_frame *)context - 1;
 	context->resume = (unsigned long)frame;
+	memset(frame, 0, sizeof(*frame));
 	frame->di = arguments[0] & code->masks[0];
 	frame->si = arguments[1] & code->masks[1];
 	frame->dx = arguments[2] & code->masks[2];
@@ -438,13 +459,24 @@ static struct typed_context *context_take(const struct typed_code *code,
 	return context;
 }
 
-void typed_context_give(struct typed_context *context)
+void typed_stack_give(unsigned long stack)
 {
-	if (!context)
-		return;
+	free_pages(stack, get_order(TYPED_STACK_BYTES));
+}
+
+/* Gives what views show; the stack is left. */
+static unsigned long context_end(struct typed_context *context)
+{
 	typed_pins_give(context);
 	typed_packets_give(context);
-	free_pages(lowest_byte(context), get_order(TYPED_STACK_BYTES));
+	typed_filtered_give(context);
+	return lowest_byte(context);
+}
+
+void typed_context_give(struct typed_context *context)
+{
+	if (context)
+		typed_stack_give(context_end(context));
 }
 
 static unsigned int enter(struct typed_context *context)
@@ -537,13 +569,14 @@ static void explain(const struct typed_code *code, unsigned int left,
 	}
 }
 
-static void end_run(struct typed_context **context)
+static void end_run(struct typed_context **context, unsigned long *spare)
 {
-	typed_context_give(*context);
+	*spare = context_end(*context);
 	*context = NULL;
 }
 
 int typed_run(const struct typed_code *code, struct typed_context **context,
+	      unsigned long *spare, struct typed_filter *filter,
 	      struct kyozon_typed_run *run)
 {
 	u64 result = run->result;
@@ -553,14 +586,15 @@ int typed_run(const struct typed_code *code, struct typed_context **context,
 
 	run->result = 0;
 	if (begins)
-		*context = context_take(code, run->arguments);
+		*context = context_take(code, run->arguments, spare);
 	if (!*context)
 		return typed_err(run->message, -ENOMEM,
 				 "no memory for a stack of 64 KiB");
+	(*context)->filter = filter;
 	error = take_memory(*context, run) ?: take_handles(*context, run);
 	if (error) {
 		if (begins)
-			end_run(context);
+			end_run(context, spare);
 		return error;
 	}
 	answer(*context, result);
@@ -570,7 +604,7 @@ int typed_run(const struct typed_code *code, struct typed_context **context,
 		return -EINTR;
 	explain(code, left, *context, run);
 	if (left != TYPED_LEFT_CALL)
-		end_run(context);
+		end_run(context, spare);
 	/* The page faults of a killed task fail. */
 	return fatal_signal_pending(current) ? -EINTR : 0;
 }

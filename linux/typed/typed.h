@@ -84,18 +84,37 @@ int typed_program_load(const struct typed_program *program,
 		       const struct typed_imports *imports,
 		       struct typed_code *code, char *message);
 
+/* filter.c: a program's filter of the packets that an interface receives */
+struct typed_filter;
+struct file;
+struct poll_table_struct;
+struct seq_file;
+int typed_filter_init(void);
+void typed_filter_exit(void);
+/* On failure, message has the reason if it is not a lack of memory. */
+int typed_filter_start(struct typed_filter **to, const struct kyozon_typed_filter *request,
+		       char *message);
+/* Passes what is queued. No program has packets of it. */
+void typed_filter_end(struct typed_filter *filter);
+__poll_t typed_filter_poll(struct typed_filter *filter, struct file *file,
+			   struct poll_table_struct *table);
+void typed_filter_show(struct typed_filter *filter, struct seq_file *to);
+
 /* run.c: runs of programs */
 struct typed_context;
 int typed_run_init(void);
 void typed_run_exit(void);
 /*
  * Starts a program if there is no context, and goes on with it if there is one.
+ * spare is a stack for the next run, or 0.
  * Returns -EINTR and a context if the caller has to go to user mode first.
  */
 int typed_run(const struct typed_code *code, struct typed_context **context,
+	      unsigned long *spare, struct typed_filter *filter,
 	      struct kyozon_typed_run *run);
 /* Ends a program that was interrupted. */
 void typed_context_give(struct typed_context *context);
+void typed_stack_give(unsigned long stack);
 extern const struct kyozon_typed_gate typed_gates[];
 extern const unsigned int typed_gate_count;
 
@@ -145,6 +164,7 @@ extern u8 typed_gate_exit[], typed_gate_getpid[], typed_gate_read[];
 extern u8 typed_gate_write[], typed_gate_pread[], typed_gate_pwrite[];
 extern u8 typed_gate_fstat[], typed_gate_lseek[];
 extern u8 typed_gate_file_view[], typed_gate_packet_view[];
+extern u8 typed_gate_filter_view[], typed_gate_verdict[];
 extern u8 typed_gate_wasi_read[], typed_gate_wasi_write[];
 extern u8 typed_gate_wasi_pread[], typed_gate_wasi_pwrite[];
 extern u8 typed_gate_wasi_seek[], typed_gate_wasi_tell[];

@@ -5,6 +5,7 @@ mod cc;
 mod compile;
 mod engine;
 mod execute;
+mod filter;
 mod kernel;
 mod packets;
 mod ps;

@@ -22,7 +22,7 @@ use rustix::fs::{memfd_create, MemfdFlags};
 
 use super::cache::Place;
 use super::compile::{compile, Compiler};
-use super::{engine, host, kernel, packets, read};
+use super::{engine, filter, host, kernel, packets, read};
 use crate::library;
 
 /// Options of `kyozon typed run`.
@@ -61,6 +61,14 @@ pub struct Options {
     /// 3, and run it again when there are more, until it ends itself
     #[arg(long, value_name = "INTERFACE", requires = "kernel")]
     pub packets: Option<String>,
+    /// With --kernel, for a program that was written in assembly: give it the packets that a network interface
+    /// receives, and pass them on to Linux or drop them, as it says. It runs again when there are more, until it ends
+    /// itself
+    #[arg(long, value_name = "INTERFACE", requires = "kernel", conflicts_with = "packets")]
+    pub filter: Option<String>,
+    /// With --filter: what becomes of a packet that comes while 1024 packets, or 4 MiB of them, wait for the program
+    #[arg(long, value_name = "VERDICT", requires = "filter", default_value = "drop")]
+    pub when_full: filter::Verdict,
     /// The program's arguments
     #[arg(last = true)]
     pub arguments: Vec<OsString>,
@@ -98,15 +106,16 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         Some(device) if !is_compiled(&file) => {
             check_assembly(options).with_context(name)?;
             let memory = usize::from(options.memory.unwrap_or(16)) << 20;
-            let packets = options.packets.as_deref().map(packets::socket).transpose()?;
+            let packets = packets_of(options)?;
             return run_assembly(&device, &file, &kernel::Assembly { memory, packets }, &name());
         }
         Some(device) => {
             if options.memory.is_some() {
                 bail!("{}: --memory: a compiled program has the memory that it asks for", name());
             }
-            if options.packets.is_some() {
-                bail!("{}: --packets: WASI has no packets, for a compiled program", name());
+            let packets = [("--packets", &options.packets), ("--filter", &options.filter)];
+            if let Some((option, _)) = packets.iter().find(|(_, value)| value.is_some()) {
+                bail!("{}: {option}: WASI has no packets, for a compiled program", name());
             }
             engine::run(&device, &file, start, limit).with_context(name)?
         }
@@ -136,13 +145,30 @@ fn check_assembly(options: &Options) -> Result<()> {
     }
 }
 
+fn packets_of(options: &Options) -> Result<kernel::Packets> {
+    Ok(match (&options.packets, &options.filter) {
+        (Some(interface), _) => kernel::Packets::Of(packets::socket(interface)?),
+        (None, Some(interface)) => kernel::Packets::Filtered(filter::Options {
+            interface: interface.clone(),
+            when_full: options.when_full,
+        }),
+        (None, None) => kernel::Packets::None,
+    })
+}
+
 fn run_assembly(
     device: &File,
     file: &[u8],
     assembly: &kernel::Assembly,
     name: &str,
 ) -> Result<ExitCode> {
-    Ok(match kernel::run(device, file, assembly).with_context(|| name.to_string())? {
+    let ended = kernel::run(device, file, assembly);
+    if let kernel::Packets::Filtered(options) = &assembly.packets {
+        if let Some(message) = filter::missed(device, options.when_full) {
+            console::message(&format!("kyozon: {name}: {message}"));
+        }
+    }
+    Ok(match ended.with_context(|| name.to_string())? {
         kernel::Ended::Exit(result) => ExitCode::from(result as u8),
         kernel::Ended::Trap(why, at) => {
             console::message(&format!("kyozon: {name}: trap at {at:#x}: {why}"));

@@ -1,6 +1,6 @@
 //! The module that hosts typed code, by its `/dev/kyozon-typed`.
 
-use super::packets;
+use super::{filter, packets};
 use crate::machine::message;
 use anyhow::{anyhow, Context, Result};
 use kyozon_abi::device::Image;
@@ -120,19 +120,33 @@ pub(super) fn enter(device: &File, request: &mut TypedRun) -> Result<(), Errno> 
 pub(super) struct Assembly {
     /// Bytes of memory at the start of its region.
     pub(super) memory: usize,
-    /// A socket for packets, its handle 3.
-    pub(super) packets: Option<OwnedFd>,
+    /// The packets that it gets.
+    pub(super) packets: Packets,
+}
+
+/// The packets that a program gets.
+pub(super) enum Packets {
+    /// None.
+    None,
+    /// Those that a socket receives, its handle 3.
+    Of(OwnedFd),
+    /// Those that an interface receives, which it passes or drops.
+    Filtered(filter::Options),
 }
 
 /// Lets the kernel check a program and run it. Its handles 0 to 2 are this process's standard input, output and error.
-/// If it has a socket for packets and returns, it runs again when there are more.
+/// If it gets packets and returns, it runs again when there are more.
 pub(super) fn run(device: &File, file: &[u8], assembly: &Assembly) -> Result<Ended> {
     load(device, file, None)?;
     map_region(assembly.memory)?;
+    if let Packets::Filtered(options) = &assembly.packets {
+        filter::start(device, options)?;
+    }
     loop {
         let request = run_once(device, assembly)?;
         match (request.outcome, &assembly.packets) {
-            (TYPED_RETURNED, Some(socket)) => packets::wait(socket)?,
+            (TYPED_RETURNED, Packets::Of(socket)) => packets::wait(socket)?,
+            (TYPED_RETURNED, Packets::Filtered(options)) => filter::wait(device, options)?,
             (TYPED_RETURNED | TYPED_EXITED, _) => return Ok(Ended::Exit(request.result)),
             (outcome, _) => return Ok(Ended::Trap(why(outcome), request.offset)),
         }
@@ -142,7 +156,9 @@ pub(super) fn run(device: &File, file: &[u8], assembly: &Assembly) -> Result<End
 fn run_once(device: &File, assembly: &Assembly) -> Result<TypedRun> {
     let mut request = RUN;
     request.handles[..3].copy_from_slice(&[0, 1, 2]);
-    request.handles[3] = assembly.packets.as_ref().map_or(-1, AsRawFd::as_raw_fd);
+    if let Packets::Of(socket) = &assembly.packets {
+        request.handles[3] = socket.as_raw_fd();
+    }
     loop {
         match enter(device, &mut request) {
             Ok(()) => return Ok(request),

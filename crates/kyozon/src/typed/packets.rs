@@ -37,10 +37,15 @@ pub(super) fn socket(interface: &str) -> Result<OwnedFd> {
         }
         _ => anyhow::Error::new(error).context("--packets: a packet socket"),
     })?;
-    let index = name_to_index(&socket, interface)
-        .with_context(|| format!("--packets: no network interface {interface}: see ip link"))?;
+    let index = index_of(&socket, interface).context("--packets")?;
     bind(&socket, &address(index)).with_context(|| format!("--packets {interface}"))?;
     Ok(socket)
+}
+
+/// The index of an interface, by any socket.
+pub(super) fn index_of(socket: &impl AsFd, interface: &str) -> Result<u32> {
+    name_to_index(socket, interface)
+        .with_context(|| format!("no network interface {interface}: see ip link"))
 }
 
 #[allow(unsafe_code)]
