@@ -40,6 +40,12 @@ pub enum Command {
     /// non-maskable interrupts, and the cokernel runs in between, even while Linux has interrupts disabled.
     #[command(args_override_self = true)]
     Load(LoadOptions),
+    /// Print what the monitor does about each class of findings, as a file for load --policy
+    Policy {
+        /// The policy to check and print, instead of the default
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
     /// Stop the cokernel and return its CPU time, memory and timer to Linux (needs CAP_SYS_MODULE)
     Unload {
         /// The key with which the wall was locked by load --key-file

@@ -5,6 +5,7 @@ use crate::cli::{Isolation, LoadOptions, Watch};
 use crate::key::Key;
 use crate::machine::{module_places, Machine};
 use crate::monitor::{self, Code};
+use crate::policy;
 use crate::watch::{self, Monitor};
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use kyozon_abi::device::{Image, Status, MAX_IMAGES, STATE_EMPTY};
@@ -77,10 +78,12 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<Loaded>
                 "the monitor is not installed: run make install, or load with --cokernel",
             )?,
         );
+        let policy = options.policy.as_deref();
+        let policy = policy.map(|path| policy::parse(path, &machine.read(path)?)).transpose()?;
         let needs = monitor::requirements(machine, options.kernel_image.as_deref())?;
         request.memory_bytes = needs.memory(options.memory)?;
         request.parameter |= MONITOR_EXPECTED;
-        data = Some(needs.profile);
+        data = Some([&policy.unwrap_or_default().encode()[..], &needs.profile].concat());
         (code, warning) = (Some(needs.code), needs.warning);
     }
     request.image_count = images.len() as u64;

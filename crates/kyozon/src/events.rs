@@ -5,11 +5,13 @@ use crate::colocation::loaded;
 use crate::machine::{Machine, Now};
 use anyhow::{bail, Result};
 use kyozon_abi::events::{
-    EventRecord, EVENT_FAULT, EVENT_FINDING, EVENT_NOTE, EVENT_REPAIR, EVENT_TEXT_BYTES, EVENT_WALL,
+    EventRecord, EVENT_FAULT, EVENT_FINDING, EVENT_NOTE, EVENT_REPAIR, EVENT_RESTART,
+    EVENT_TEXT_BYTES, EVENT_WALL,
 };
 use kyozon_channel::events::{printable, EventReader, Unusable};
 use kyozon_channel::memory::Load;
 use kyozon_channel::ring::Outcome;
+use kyozon_monitor::class::Class;
 use serde_json::json;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -132,16 +134,20 @@ impl<W: Write> Printer<'_, W> {
         let age_ms = nanoseconds(self.now.tsc.saturating_sub(record.tsc), self.khz) / 1_000_000;
         let time = utc(self.now.unix_ms.saturating_sub(age_ms));
         if self.json {
-            let line = json!({
+            let (class, code) = Class::of_event(record.code);
+            let mut line = json!({
                 "sequence": record.sequence,
                 "tsc": record.tsc,
                 "tick": record.tick,
                 "time": time,
                 "age_ms": age_ms,
                 "kind": kind(record.kind),
-                "code": record.code,
+                "code": code,
                 "text": text,
             });
+            if let Some(class) = class {
+                line["class"] = json!(class.name());
+            }
             writeln!(self.out, "{line}")?;
         } else {
             let word = match record.kind {
@@ -171,6 +177,7 @@ fn kind(number: u32) -> String {
         EVENT_REPAIR => "repair".into(),
         EVENT_FAULT => "fault".into(),
         EVENT_WALL => "wall".into(),
+        EVENT_RESTART => "restart".into(),
         _ => format!("kind {number}"),
     }
 }

@@ -9,7 +9,7 @@ pub mod kernel;
 use crate::machine::{Machine, Now};
 use anyhow::{bail, Result};
 use kyozon_abi::device::{Load, Status, DEVICE_VERSION, STATE_EMPTY, STATE_RUNNING};
-use kyozon_abi::events::EVENTS_VERSION;
+use kyozon_abi::events::{EVENTS_VERSION, RECORDS_OFFSET};
 use kyozon_channel::memory;
 use std::path::Path;
 use std::rc::Rc;
@@ -27,7 +27,8 @@ impl Default for Ring {
 
 impl Ring {
     pub fn new(records: u64) -> Self {
-        let ring = Self((0..512 + 32 * records).map(|_| AtomicU64::new(0)).collect());
+        let ring =
+            Self((0..RECORDS_OFFSET / 8 + 32 * records).map(|_| AtomicU64::new(0)).collect());
         ring.set(0, records << 32 | u64::from(EVENTS_VERSION));
         ring.set_khz(1000);
         ring.set(3, 1000);

@@ -38,6 +38,7 @@ pub mod library;
 pub mod machine;
 pub mod monitor;
 pub mod payload;
+pub mod policy;
 pub mod report;
 pub mod typed;
 pub mod unikernel;

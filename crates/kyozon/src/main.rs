@@ -2,11 +2,12 @@
 
 use clap::{CommandFactory, Parser};
 use kyozon::cli::{Bench, Cli, Command};
-use kyozon::machine::ThisMachine;
+use kyozon::machine::{Machine, ThisMachine};
 use kyozon::typed::Typed;
-use kyozon::{bench, colocation, events, groups, library, report, typed, unikernel};
+use kyozon::{bench, colocation, events, groups, library, policy, report, typed, unikernel};
 use kyozon_tender::console;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -34,6 +35,14 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
             if let Some(code) = loaded.code {
                 writeln!(out, "{}", report::code(&code))?;
             }
+        }
+        Command::Policy { file } => {
+            let read = |path: &PathBuf| policy::parse(path, &ThisMachine.read(path)?);
+            write!(
+                out,
+                "{}",
+                policy::print(&file.as_ref().map(read).transpose()?.unwrap_or_default())
+            )?;
         }
         Command::Unload { key_file } => {
             let line = colocation::unload(&mut ThisMachine, key_file.as_deref())?;

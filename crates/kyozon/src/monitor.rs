@@ -6,7 +6,7 @@ use anyhow::{anyhow, ensure, Context, Result};
 use kyozon_monitor::profile::build::{build, Image, Sources, BTF, IOMEM, KALLSYMS, NOTES};
 use kyozon_monitor::profile::filtered::{self, Filtered};
 use kyozon_monitor::profile::{text_start, Profile, ProfileError, SymbolTable};
-use kyozon_monitor::{tasks::TaskCheck, text::TextCheck};
+use kyozon_monitor::registry;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -200,8 +200,7 @@ fn from_sources(sources: &Sources<'_>) -> Result<Requirements, ProfileError> {
     let bytes = build(sources)?;
     let profile = Profile::decode(&bytes)?;
     // The checks refuse a profile that lacks what they need.
-    TaskCheck::new(&profile, 0)?;
-    TextCheck::new(&profile)?;
+    registry::require(&profile)?;
     let distance = |from: &str, to: &str| {
         let [from, to] = [from, to].map(|name| {
             profile.symbol(name).ok_or_else(|| ProfileError::Missing(format!("symbol {name}")))

@@ -17,6 +17,7 @@ pub fn loaded(status: &Status, watch: Watch) -> String {
         Watch::Off => "a cokernel",
         Watch::Report => "the monitor, which reports but does not repair,",
         Watch::Repair => "the monitor, which reports and repairs,",
+        Watch::Policy => "the monitor, which reports and follows the policy,",
     };
     format!(
         "loaded: {what} on CPU {} with {} ticks per second from {}, {} of memory, {}",

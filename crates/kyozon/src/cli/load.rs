@@ -36,6 +36,8 @@ pub enum Watch {
     Report,
     /// Report findings and repair them.
     Repair,
+    /// Report findings, and do what the operator's policy says.
+    Policy,
 }
 
 /// Default memory of a cokernel without the monitor, bytes.
@@ -74,6 +76,10 @@ pub struct LoadOptions {
     /// Let the monitor report findings and repair nothing
     #[arg(long, conflicts_with_all = ["cokernel", "task", "data"])]
     pub report_only: bool,
+    /// What the monitor does about each class of findings, fixed at the load: see `kyozon policy` [default: repair what
+    /// has a repair, report all else, never restart]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["cokernel", "task", "data", "report_only"])]
+    pub policy: Option<PathBuf>,
     /// The running kernel's image from its package [default: /boot/vmlinuz-RELEASE if it exists]
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cokernel", "task", "data"])]
     pub kernel_image: Option<PathBuf>,
@@ -108,6 +114,8 @@ impl LoadOptions {
             Watch::Off
         } else if self.parameter() & task::MONITOR_REPORT_ONLY != 0 {
             Watch::Report
+        } else if self.policy.is_some() {
+            Watch::Policy
         } else {
             Watch::Repair
         }

@@ -3,6 +3,8 @@ use crate::cli::{Cli, Command};
 use crate::fake::Fake;
 use clap::Parser;
 use kyozon_abi::task::{MONITOR_EXPECTED, MONITOR_REPORT_ONLY};
+use kyozon_monitor::class::Class;
+use kyozon_monitor::policy::{Action, Policy};
 use kyozon_monitor::profile::build::{BTF, IOMEM, KALLSYMS};
 use kyozon_monitor::profile::Profile;
 
@@ -92,7 +94,9 @@ fn data_reaches_the_module() {
 fn monitor_gets_profile_and_memory() {
     let mut machine = Fake::default();
     load(&mut machine, &options(&["--module", "x.ko", "--report-only"])).unwrap();
-    let profile = Profile::decode(&machine.data).unwrap();
+    let (policy, profile) = Policy::decode(&machine.data).unwrap();
+    assert_eq!(policy, Policy::default());
+    let profile = Profile::decode(profile).unwrap();
     assert_eq!((profile.release(), machine.images), ("6.99-none", 3));
     assert_eq!(
         (machine.parameter, machine.memory),
@@ -104,6 +108,21 @@ fn monitor_gets_profile_and_memory() {
     let mut machine = Fake::default();
     load(&mut machine, &options(&["--module", "x.ko", "--cokernel", "x"])).unwrap();
     assert_eq!((machine.images, machine.memory, machine.data.len()), (2, 4 << 20, 0));
+}
+
+#[test]
+fn a_policy_is_read_before_anything_is_done() {
+    let load_with = |text: &str| {
+        let mut machine = Fake::default();
+        machine.files.add("p.toml", text);
+        let words = options(&["--module", "x.ko", "--policy", "p.toml"]);
+        load(&mut machine, &words).map(|_| machine.data).map_err(|error| (error, machine.log))
+    };
+    let data = load_with("'hook.hidden' = 'restart'").unwrap();
+    let (policy, _) = Policy::decode(&data).unwrap();
+    assert_eq!(policy.of(Class::HookHidden), Action::Restart);
+    let (error, log) = load_with("'hook.hidden' = 'repair'").unwrap_err();
+    assert!(format!("{error:#}").contains("the monitor has no repair") && log.is_empty());
 }
 
 #[test]

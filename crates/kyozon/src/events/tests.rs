@@ -2,6 +2,8 @@ use super::*;
 use crate::fake::{Fake, Ring};
 use kyozon_channel::events::EventWriter;
 
+/// Words before the first record.
+const HEAD: usize = kyozon_abi::events::RECORDS_OFFSET as usize / 8;
 /// For [`Ring`]: the 1 MHz time-stamp counter stands at 61 s; wall-clock time is 09:30.
 const NOW: Now = Now { tsc: 61_000_000, unix_ms: 1_700_040_600_000 };
 
@@ -50,7 +52,7 @@ fn lines_have_a_time_a_kind_and_a_text() {
 fn terminal_control_bytes_are_not_printed() {
     let ring = Ring::new(8);
     EventWriter::new(ring.clone()).unwrap().write(EVENT_NOTE, 0, 0, 0, b"abcdefgh");
-    ring.set(512 + 5, u64::from_le_bytes(*b"\x1b[2J\r\n\x9b\0"));
+    ring.set(HEAD + 5, u64::from_le_bytes(*b"\x1b[2J\r\n\x9b\0"));
     for json in [false, true] {
         let lines = printed(&mut machine(&ring), false, json);
         assert_eq!(lines.len(), 1);
@@ -73,7 +75,7 @@ fn lost_records_are_counted_and_long_lines_cut() {
     assert_eq!(lines[0], r#"{"kind":"lost","records":1}"#);
     // A line that never ends is cut.
     for slot in 0..4 {
-        ring.set(512 + 32 * slot + 4, 1 << 32 | 216);
+        ring.set(HEAD + 32 * slot + 4, 1 << 32 | 216);
     }
     let lines = printed(&mut machine, false, false);
     assert_eq!(lines.len(), 2, "{lines:?}");
@@ -181,4 +183,18 @@ fn dates_match_the_calendar() {
         assert_eq!(utc(ms), wanted);
     }
     utc(u64::MAX);
+}
+
+#[test]
+fn a_line_about_a_finding_has_its_class() {
+    let ring = Ring::new(8);
+    let code = Class::event_code(Some(Class::HookHidden), 6);
+    let mut writer = EventWriter::new(ring.clone()).unwrap();
+    writer.write(EVENT_FINDING, code, 0, 0, b"a hook");
+    writer.write(EVENT_NOTE, 6, 0, 0, b"a note");
+    let lines = printed(&mut machine(&ring), false, true);
+    let value = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    let class = |line: &str| (value(line)["class"].clone(), value(line)["code"].clone());
+    assert_eq!(class(&lines[0]), (json!("hook.hidden"), json!(6)));
+    assert_eq!(class(&lines[1]), (json!(null), json!(6)));
 }

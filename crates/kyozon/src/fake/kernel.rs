@@ -4,7 +4,7 @@ use super::image::{self, Order};
 use crate::payload::tests::{bzimage, gzip};
 use anyhow::{bail, Result};
 use kyozon_monitor::profile::build::{BTF, IOMEM, KALLSYMS, NOTES};
-use kyozon_monitor::profile::requirements::{CONSTANTS, MEMBERS, SYMBOLS};
+use kyozon_monitor::profile::requirements::{constants, members, symbols as required};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -77,7 +77,7 @@ pub const IMAGE_BYTES: u64 = 0x400_0000;
 /// 16 MiB of text, 10 MiB of read-only data, and then the symbols that the checks require.
 fn symbol_offsets() -> BTreeMap<&'static str, u64> {
     let mut symbols: BTreeMap<&str, u64> = BTreeMap::new();
-    for (name, at) in SYMBOLS.iter().chain(&["modules"]).zip(0..) {
+    for (name, at) in required().chain(["modules"]).zip(0..) {
         symbols.insert(name, 0x300_0000 + 0x1000 * at);
     }
     symbols.extend([("_text", 0), ("_stext", 0), ("_etext", 0x100_0000), ("_end", IMAGE_BYTES)]);
@@ -95,7 +95,7 @@ fn symbols() -> String {
 fn types() -> Vec<u8> {
     let mut btf = Btf { strings: vec![0], ..Btf::default() };
     let mut structures: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
-    for (structure, path, _) in MEMBERS {
+    for (structure, path, _) in members() {
         let (member, inner) = path.split_once('.').unwrap_or((path, ""));
         let inner = Some(inner).filter(|inner| !inner.is_empty());
         structures.entry(structure).or_default().entry(member).or_default().extend(inner);
@@ -167,8 +167,8 @@ impl Btf {
 
     fn constants(&mut self) {
         let rest: Vec<_> =
-            CONSTANTS.iter().zip(0..).flat_map(|((name, _), i)| [self.name(name), i]).collect();
-        self.put(0, 6, CONSTANTS.len(), 4, &rest);
+            constants().zip(0..).flat_map(|((name, _), i)| [self.name(name), i]).collect();
+        self.put(0, 6, constants().count(), 4, &rest);
     }
 
     fn file(self) -> Vec<u8> {

@@ -33,6 +33,7 @@ fn load_line_shows_whether_the_monitor_repairs() {
     for (watch, part) in [
         (Watch::Off, "loaded: a cokernel on CPU 1 with 100 ticks"),
         (Watch::Report, "loaded: the monitor, which reports but does not repair, on CPU 1 with"),
+        (Watch::Policy, "loaded: the monitor, which reports and follows the policy, on CPU 1 with"),
         (Watch::Repair, "loaded: the monitor, which reports and repairs, on CPU 1 with"),
     ] {
         let line = loaded(&status(), watch);

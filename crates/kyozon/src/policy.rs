@@ -1,0 +1,100 @@
+//! The operator's policy as a file: a line for each class of findings.
+
+use anyhow::{anyhow, bail, Context, Result};
+use kyozon_monitor::class::Class;
+use kyozon_monitor::policy::{Action, NoRepair, Policy};
+use std::fmt::Write as _;
+use std::path::Path;
+use toml::Table;
+
+/// The policy in `bytes`, the content of `path`: TOML, with a class as each key and an action as its value. Classes
+/// without a line have the default's action.
+///
+/// # Errors
+///
+/// The first line that is wrong, and what to write instead.
+pub fn parse(path: &Path, bytes: &[u8]) -> Result<Policy> {
+    read(bytes).with_context(|| format!("the policy {} is unusable", path.display()))
+}
+
+fn read(bytes: &[u8]) -> Result<Policy> {
+    let text = std::str::from_utf8(bytes).map_err(|_| anyhow!("it is not text"))?;
+    let table: Table = text.parse().map_err(|error: toml::de::Error| {
+        let at = error.span().map_or(0, |span| span.start);
+        let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
+        anyhow!("line {line}: {}", error.message().replace('\n', ", "))
+    })?;
+    let mut policy = Policy::default();
+    for (key, value) in table {
+        let Some(class) = Class::named(&key) else {
+            bail!("there is no class {key:?}: kyozon policy shows all, each in quotation marks");
+        };
+        let name = value
+            .as_str()
+            .ok_or_else(|| anyhow!("{key}: its action is not a word in quotation marks"))?;
+        let action = Action::named(name).ok_or_else(|| {
+            let all: Vec<&str> = Action::ALL.iter().map(|action| action.name()).collect();
+            anyhow!("{key}: there is no action {name:?}: use one of {}", all.join(", "))
+        })?;
+        policy.set(class, action).map_err(|NoRepair| {
+            anyhow!("{key}: the monitor has no repair: use report or restart")
+        })?;
+    }
+    Ok(policy)
+}
+
+/// The policy as a file that [`parse`] reads.
+pub fn print(policy: &Policy) -> String {
+    let mut text = String::from(
+        "# What the monitor does about each class of findings, besides the report.\n\
+         # Actions: report (nothing more), restart; where there is a repair, repair and repair-or-restart.\n",
+    );
+    for class in Class::ALL {
+        let line = format!("{:?} = {:?}", class.name(), policy.of(*class).name());
+        let note = if class.is_repairable() { "# has a repair" } else { "" };
+        let _ = writeln!(text, "{}", format!("{line:60}{note}").trim_end());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        format!("{:#}", parse(Path::new("p.toml"), text.as_bytes()).unwrap_err())
+    }
+
+    #[test]
+    fn a_printed_policy_is_read_again() {
+        let text = "\"hook.hidden\" = \"restart\"\n'process.hidden' = 'repair-or-restart'\n";
+        let policy = read(text.as_bytes()).expect("a policy");
+        assert_eq!(policy.of(Class::HookHidden), Action::Restart);
+        assert_eq!(policy.of(Class::TextModified), Action::Repair);
+        let printed = print(&policy);
+        assert_eq!(read(printed.as_bytes()).expect("a policy"), policy);
+        assert_eq!(printed.lines().count(), 2 + Class::ALL.len());
+        assert_eq!(read(b"").expect("the default"), Policy::default());
+    }
+
+    #[test]
+    fn a_wrong_line_is_named() {
+        for (text, part) in [
+            ("\"hook.hidden\" = \"restart\"\nx", "line 2: "),
+            (
+                "hook.hidden = \"restart\"",
+                "there is no class \"hook\": kyozon policy shows all, each in",
+            ),
+            ("\"hook.hiden\" = \"restart\"", "no class \"hook.hiden\""),
+            ("\"hook.hidden\" = \"reboot\"", "no action \"reboot\": use one of report, repair, "),
+            ("\"hook.hidden\" = 1", "hook.hidden: its action is not a word"),
+            ("\"hook.hidden\" = \"repair\"", "hook.hidden: the monitor has no repair: use report"),
+        ] {
+            let error = refused(text);
+            assert!(error.starts_with("the policy p.toml is unusable: "), "{error}");
+            assert!(error.contains(part) && !error.contains('\n'), "{error}");
+        }
+        let error = parse(Path::new("p"), &[0xff]).unwrap_err();
+        assert!(format!("{error:#}").contains("not text"));
+    }
+}
