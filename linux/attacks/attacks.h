@@ -28,12 +28,29 @@ struct attack {
 extern struct attack hide_list, hide_forged, hide_list_pid, hide_again;
 extern struct attack hide_twice, hide_thread, hide_handler, hide_probe;
 extern struct attack patch_text, patch_rodata, filter_symbol;
+extern struct attack hook_lstar, hook_cstar, clear_wp, clear_smep, set_breakpoint;
+extern struct attack move_idt, hook_gate;
+extern struct attack hide_module, hide_module_sysfs, hide_module_all, clear_taint;
+extern struct attack exec_memory, writable_exec_memory;
+extern struct attack hook_netfilter, hook_packet, hook_keyboard, hook_notifier;
+extern struct attack hook_format, hook_timer, hook_work, hook_thread;
+extern struct attack hook_kprobe, hook_kretprobe, hook_ftrace, hook_tracepoint;
+extern struct attack hook_seq, hook_proc, hook_directory, hook_terminal;
 
 /*
  * Called with interrupts off, right after the tampering: marks @attack active,
  * then spins for the time set by "spin". @attack->tsc is the time before.
  */
 void attack_done(struct attack *attack);
+
+/* Calls attack_done() as it wants it; @about, if not NULL, is the target. */
+void attack_mark(struct attack *attack, const char *about);
+
+/* For attacks that nobody but undo takes away: always present. */
+bool attack_stays(struct attack *attack);
+
+/* unlist.c: counts how often it was taken out of the list of modules. */
+int set_listed(bool listed);
 
 /* root.c: attempts against a cokernel; @line is the rest after "root" */
 int root_try(char *line);

@@ -5,52 +5,10 @@
  */
 #include <linux/ftrace.h>
 #include <linux/kernel.h>
-#include <linux/list.h>
-#include <linux/module.h>
-#include <linux/mutex.h>
-#include <linux/rculist.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
-#include <asm/tsc.h>
 
 #include "attacks.h"
-
-/* The number of attacks for which this module is not listed. */
-static unsigned int unlisted;
-
-/* Neither the list nor its mutex is exported. */
-static int set_listed(bool listed)
-{
-	struct mutex *lock = (struct mutex *)symbol("module_mutex");
-	struct list_head *modules = (struct list_head *)symbol("modules");
-
-	if (!lock || !modules)
-		return -ENOENT;
-	mutex_lock(lock);
-	if (!listed && !unlisted++)
-		list_del_rcu(&THIS_MODULE->list);
-	else if (listed && !--unlisted)
-		list_add_rcu(&THIS_MODULE->list, modules);
-	mutex_unlock(lock);
-	return 0;
-}
-
-static void tampered(struct attack *attack, const char *target)
-{
-	unsigned long flags;
-
-	strscpy(attack->about, target, sizeof(attack->about));
-	local_irq_save(flags);
-	attack->tsc = rdtsc_ordered();
-	attack_done(attack);
-	local_irq_restore(flags);
-}
-
-/* What was registered stays until it is undone. */
-static bool hook_present(struct attack *attack)
-{
-	return true;
-}
 
 static void notrace handle(unsigned long ip, unsigned long parent,
 			   struct ftrace_ops *ops, struct ftrace_regs *regs)
@@ -74,7 +32,7 @@ static int handler_begin(struct attack *attack, char *argument)
 	if (error)
 		unregister_ftrace_function(&handler);
 	else
-		tampered(attack, function);
+		attack_mark(attack, function);
 	return error;
 }
 
@@ -88,7 +46,7 @@ struct attack hide_handler = {
 	.name = "hide-handler",
 	.begin = handler_begin,
 	.undo = handler_undo,
-	.present = hook_present,
+	.present = attack_stays,
 };
 
 static struct tracepoint *forks;
@@ -119,7 +77,7 @@ static int probe_begin(struct attack *attack, char *argument)
 	if (error)
 		tracepoint_probe_unregister(forks, watch_forks, NULL);
 	else
-		tampered(attack, forks->name);
+		attack_mark(attack, forks->name);
 	return error;
 }
 
@@ -134,5 +92,5 @@ struct attack hide_probe = {
 	.name = "hide-probe",
 	.begin = probe_begin,
 	.undo = probe_undo,
-	.present = hook_present,
+	.present = attack_stays,
 };

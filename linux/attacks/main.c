@@ -7,6 +7,7 @@
  *				write undo [ATTACK]: undo this one, or all
  *				write spin MS: later attacks keep interrupts off for
  *				MS ms on their CPU, right after the tampering
+ *				write stall SECONDS: keep interrupts off on this CPU
  *				write root ATTEMPT: attack a cokernel, see root.c
  *				read: one line for each active attack: its name, the
  *				TSC at the tampering, "present" or "gone" (it was
@@ -27,11 +28,20 @@
 #include "attacks.h"
 
 #define SPIN_MAX_MS	10000
+#define STALL_MAX_S	3600
 
 static struct attack *const attacks[] = {
 	&hide_list, &hide_forged, &hide_list_pid, &hide_again, &hide_twice,
 	&hide_thread, &hide_handler, &hide_probe,
 	&patch_text, &patch_rodata, &filter_symbol,
+	&hook_lstar, &hook_cstar, &clear_wp, &clear_smep, &set_breakpoint,
+	&move_idt, &hook_gate,
+	&hide_module, &hide_module_sysfs, &hide_module_all, &clear_taint,
+	&exec_memory, &writable_exec_memory,
+	&hook_netfilter, &hook_packet, &hook_keyboard, &hook_notifier,
+	&hook_format, &hook_timer, &hook_work, &hook_thread,
+	&hook_kprobe, &hook_kretprobe, &hook_ftrace, &hook_tracepoint,
+	&hook_seq, &hook_proc, &hook_directory, &hook_terminal,
 };
 
 static DEFINE_MUTEX(lock);
@@ -47,6 +57,36 @@ void attack_done(struct attack *attack)
 	while (spin_ms && rdtsc() < end)
 		for (turn = 0; turn < 1000; turn++)
 			barrier();
+}
+
+static void stall(unsigned int seconds)
+{
+	u64 end = rdtsc() + (u64)seconds * tsc_khz * 1000;
+	unsigned long flags;
+	unsigned int turn;
+
+	local_irq_save(flags);
+	while (rdtsc() < end)
+		for (turn = 0; turn < 1000; turn++)
+			barrier();
+	local_irq_restore(flags);
+}
+
+void attack_mark(struct attack *attack, const char *about)
+{
+	unsigned long flags;
+
+	if (about)
+		strscpy(attack->about, about, sizeof(attack->about));
+	local_irq_save(flags);
+	attack->tsc = rdtsc_ordered();
+	attack_done(attack);
+	local_irq_restore(flags);
+}
+
+bool attack_stays(struct attack *attack)
+{
+	return true;
 }
 
 static struct attack *find(const char *name)
@@ -98,7 +138,7 @@ static int run_command(char *line)
 	char *argument = strim(line);
 	char *word = strsep(&argument, " ");
 	struct attack *attack = find(word);
-	unsigned int ms;
+	unsigned int ms, seconds;
 
 	argument = argument ? strim(argument) : "";
 	if (attack)
@@ -116,6 +156,14 @@ static int run_command(char *line)
 	}
 	if (!strcmp(word, "root"))
 		return root_try(argument);
+	if (!strcmp(word, "stall")) {
+		if (kstrtouint(argument, 0, &seconds))
+			return -EINVAL;
+		if (seconds > STALL_MAX_S)
+			return -ERANGE;
+		stall(seconds);
+		return 0;
+	}
 	if (strcmp(word, "spin") || kstrtouint(argument, 0, &ms))
 		return -EINVAL;
 	if (ms > SPIN_MAX_MS)

@@ -7,7 +7,7 @@ filter() {
 	echo "filter-symbol $1" >/proc/kyozon-attacks
 }
 
-# watch: loads the monitor, waits until it watches, and counts its findings.
+# watch: loads the monitor, waits until it watches, and prints its findings.
 watch() {
 	kyozon load --hz 1000 --budget 10000 || return 1
 	for turn in $(seq 600); do
@@ -15,5 +15,7 @@ watch() {
 		sleep 0.2
 	done
 	kyozon status | grep -q '^monitor  watching' || return 1
-	echo "watching, $(kyozon events | grep -c FINDING) findings"
+	sleep 1
+	echo watching
+	kyozon events | sed -n 's/.* FINDING //p'
 }

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Changes system registers of every CPU, and gates of the interrupt table.
+ * Nothing calls the changed entries, except for LSTAR's: the module's entry
+ * leads on to Linux's. The page tables of user mode have no module if the kernel
+ * isolates page tables: hook-lstar and move-idt refuse such a kernel.
+ */
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/smp.h>
+#include <linux/string.h>
+#include <linux/vmalloc.h>
+#include <asm/cpufeature.h>
+#include <asm/debugreg.h>
+#include <asm/desc.h>
+#include <asm/ibt.h>
+#include <asm/msr.h>
+#include <asm/nospec-branch.h>
+#include <asm/processor-flags.h>
+#include <asm/tsc.h>
+
+#include "attacks.h"
+
+/* Where SYSCALL leads after hook-lstar: to Linux's entry, by way of the module. */
+static unsigned long lstar_old __used;
+asm(".pushsection .text, \"ax\"\n"
+    ".balign 16\n"
+    ".type lstar_hook, @function\n"
+    "lstar_hook:\n"
+    ASM_ENDBR
+    ANNOTATE_RETPOLINE_SAFE
+    "jmp *lstar_old(%rip)\n"
+    "int3\n"
+    ".size lstar_hook, . - lstar_hook\n"
+    ".popsection\n");
+extern const u8 lstar_hook[];
+
+/* An entry that is never used. */
+static noinline void unused_entry(void)
+{
+	asm volatile("");
+}
+
+/* A register of every CPU, with its value before and after. */
+struct change {
+	u64 (*read)(void);
+	void (*write)(u64 value);
+	u64 old, bad;
+};
+
+static void write_bad(void *change)
+{
+	((struct change *)change)->write(((struct change *)change)->bad);
+}
+
+static void write_old(void *change)
+{
+	((struct change *)change)->write(((struct change *)change)->old);
+}
+
+static int change_begin(struct attack *attack, struct change *change)
+{
+	unsigned long flags;
+
+	snprintf(attack->about, sizeof(attack->about), "%#llx was %#llx", change->bad,
+		 change->old);
+	attack->tsc = rdtsc_ordered();
+	on_each_cpu(write_bad, change, 1);
+	local_irq_save(flags);
+	attack_done(attack);
+	local_irq_restore(flags);
+	return 0;
+}
+
+static bool change_present(struct change *change)
+{
+	return change->read() == change->bad;
+}
+
+#define MSR_ACCESS(name, number)					\
+	static u64 name##_read(void)					\
+	{								\
+		return native_read_msr(number);				\
+	}								\
+	static void name##_write(u64 value)				\
+	{								\
+		native_write_msr(number, (u32)value, (u32)(value >> 32));	\
+	}
+MSR_ACCESS(lstar, MSR_LSTAR)
+MSR_ACCESS(cstar, MSR_CSTAR)
+
+/* Linux's own functions put pinned bits back. */
+static u64 cr0_read(void)
+{
+	u64 value;
+
+	asm volatile("mov %%cr0, %0" : "=r"(value));
+	return value;
+}
+
+static void cr0_write(u64 value)
+{
+	asm volatile("mov %0, %%cr0" : : "r"(value) : "memory");
+}
+
+static u64 cr4_read(void)
+{
+	u64 value;
+
+	asm volatile("mov %%cr4, %0" : "=r"(value));
+	return value;
+}
+
+static void cr4_write(u64 value)
+{
+	asm volatile("mov %0, %%cr4" : : "r"(value) : "memory");
+}
+
+#define ATTACK(name_, text_, change_)					\
+	static void name_##_undo(struct attack *attack)			\
+	{								\
+		on_each_cpu(write_old, &change_, 1);			\
+	}								\
+	static bool name_##_present(struct attack *attack)		\
+	{								\
+		return change_present(&change_);			\
+	}								\
+	struct attack name_ = {						\
+		.name = text_,						\
+		.begin = name_##_begin,					\
+		.undo = name_##_undo,					\
+		.present = name_##_present,				\
+	}
+
+static struct change lstar = { .read = lstar_read, .write = lstar_write };
+
+static int hook_lstar_begin(struct attack *attack, char *unused)
+{
+	if (boot_cpu_has(X86_FEATURE_PTI))
+		return -EOPNOTSUPP;
+	lstar.old = lstar_old = lstar_read();
+	lstar.bad = (u64)lstar_hook;
+	return change_begin(attack, &lstar);
+}
+ATTACK(hook_lstar, "hook-lstar", lstar);
+
+static struct change cstar = { .read = cstar_read, .write = cstar_write };
+
+static int hook_cstar_begin(struct attack *attack, char *unused)
+{
+	cstar.old = cstar_read();
+	cstar.bad = (u64)unused_entry;
+	return change_begin(attack, &cstar);
+}
+ATTACK(hook_cstar, "hook-cstar", cstar);
+
+static struct change write_protection = { .read = cr0_read, .write = cr0_write };
+
+static int clear_wp_begin(struct attack *attack, char *unused)
+{
+	write_protection.old = cr0_read();
+	write_protection.bad = write_protection.old & ~(u64)X86_CR0_WP;
+	return change_begin(attack, &write_protection);
+}
+ATTACK(clear_wp, "clear-wp", write_protection);
+
+/* CR4 differs from CPU to CPU in other bits: one bit is changed. */
+static void smep_write(u64 value)
+{
+	u64 others = cr4_read() & ~(u64)X86_CR4_SMEP;
+
+	cr4_write(others | (value & X86_CR4_SMEP));
+}
+
+static u64 smep_read(void)
+{
+	return cr4_read() & X86_CR4_SMEP;
+}
+
+static struct change smep = { .read = smep_read, .write = smep_write };
+
+static int clear_smep_begin(struct attack *attack, char *unused)
+{
+	smep.old = smep_read();
+	if (!smep.old)
+		return -EOPNOTSUPP;
+	smep.bad = 0;
+	return change_begin(attack, &smep);
+}
+ATTACK(clear_smep, "clear-smep", smep);
+
+/* A breakpoint that Linux does not know, at code that nobody executes. */
+static u64 breakpoint_read(void)
+{
+	u64 value;
+
+	asm volatile("mov %%db0, %0" : "=r"(value));
+	return value;
+}
+
+static void breakpoint_write(u64 value)
+{
+	u64 control;
+
+	asm volatile("mov %0, %%db0" : : "r"(value));
+	asm volatile("mov %%db7, %0" : "=r"(control));
+	control = value ? control | 2 : control & ~3ull;
+	asm volatile("mov %0, %%db7" : : "r"(control));
+}
+
+static struct change breakpoint = { .read = breakpoint_read, .write = breakpoint_write };
+
+static int set_breakpoint_begin(struct attack *attack, char *unused)
+{
+	breakpoint.old = 0;
+	breakpoint.bad = (u64)unused_entry;
+	return change_begin(attack, &breakpoint);
+}
+ATTACK(set_breakpoint, "set-breakpoint", breakpoint);
+
+/* Another table with the same gates. */
+static u64 table_read(void)
+{
+	struct desc_ptr table;
+
+	asm volatile("sidt %0" : "=m"(table));
+	return table.address;
+}
+
+static void table_write(u64 value)
+{
+	struct desc_ptr table = { .size = 256 * 16 - 1, .address = value };
+
+	asm volatile("lidt %0" : : "m"(table));
+}
+
+static struct change table = { .read = table_read, .write = table_write };
+
+static int move_idt_begin(struct attack *attack, char *unused)
+{
+	static gate_desc copy[256] __aligned(PAGE_SIZE);
+
+	if (boot_cpu_has(X86_FEATURE_PTI))
+		return -EOPNOTSUPP;
+	table.old = table_read();
+	memcpy(copy, (void *)table.old, sizeof(copy));
+	table.bad = (u64)copy;
+	return change_begin(attack, &table);
+}
+ATTACK(move_idt, "move-idt", table);
+
+/* The gate of a vector that nothing raises: INTO does not exist in 64-bit mode. */
+#define UNUSED_VECTOR	4
+
+static struct {
+	gate_desc *at, old, bad;
+} gate;
+
+/* Linux maps its table read-only. */
+static bool gate_write(const gate_desc *value)
+{
+	struct page *page = pfn_to_page(PHYS_PFN(__pa(gate.at)));
+	gate_desc *alias = vmap(&page, 1, VM_MAP, PAGE_KERNEL);
+
+	if (!alias)
+		return false;
+	memcpy(alias + UNUSED_VECTOR, value, sizeof(*value));
+	vunmap(alias);
+	return true;
+}
+
+static bool hook_gate_present(struct attack *attack)
+{
+	return !memcmp(gate.at + UNUSED_VECTOR, &gate.bad, sizeof(gate.bad));
+}
+
+static int hook_gate_begin(struct attack *attack, char *unused)
+{
+	unsigned long flags, entry = (unsigned long)unused_entry;
+
+	gate.at = (gate_desc *)symbol("idt_table");
+	if (!gate.at)
+		return -ENOENT;
+	gate.old = gate.bad = gate.at[UNUSED_VECTOR];
+	gate.bad.offset_low = (u16)entry;
+	gate.bad.offset_middle = (u16)(entry >> 16);
+	gate.bad.offset_high = (u32)(entry >> 32);
+	snprintf(attack->about, sizeof(attack->about), "vector %d", UNUSED_VECTOR);
+	attack->tsc = rdtsc_ordered();
+	if (!gate_write(&gate.bad))
+		return -ENOMEM;
+	local_irq_save(flags);
+	attack_done(attack);
+	local_irq_restore(flags);
+	return 0;
+}
+
+static void hook_gate_undo(struct attack *attack)
+{
+	WARN_ON(hook_gate_present(attack) && !gate_write(&gate.old));
+}
+
+struct attack hook_gate = {
+	.name = "hook-gate",
+	.begin = hook_gate_begin,
+	.undo = hook_gate_undo,
+	.present = hook_gate_present,
+};

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Hooks functions of the kernel by its own tracing: kprobes, kretprobes,
+ * tracepoints, and a handler of ftrace that leads a call to this module.
+ */
+#include <linux/atomic.h>
+#include <linux/delay.h>
+#include <linux/ftrace.h>
+#include <linux/kernel.h>
+#include <linux/kprobes.h>
+#include <linux/module.h>
+#include <linux/rcupdate.h>
+#include <linux/string.h>
+#include <linux/tracepoint.h>
+
+#include "attacks.h"
+
+/* hook-kprobe FUNCTION[+OFFSET] */
+static int look_at_call(struct kprobe *probe, struct pt_regs *regs)
+{
+	return 0;
+}
+
+static struct kprobe probe;
+
+static int kprobe_begin(struct attack *attack, char *argument)
+{
+	int error;
+
+	strscpy(attack->about, argument, sizeof(attack->about));
+	probe = (struct kprobe){
+		.addr = (void *)symbol_with_offset(argument),
+		.pre_handler = look_at_call,
+	};
+	error = probe.addr ? register_kprobe(&probe) : -ENOENT;
+	if (!error)
+		attack_mark(attack, NULL);
+	return error;
+}
+
+static void kprobe_undo(struct attack *attack)
+{
+	unregister_kprobe(&probe);
+}
+
+struct attack hook_kprobe = {
+	.name = "hook-kprobe",
+	.begin = kprobe_begin,
+	.undo = kprobe_undo,
+	.present = attack_stays,
+};
+
+/* hook-kretprobe FUNCTION: what it returns. */
+static int look_at_result(struct kretprobe_instance *instance, struct pt_regs *regs)
+{
+	return 0;
+}
+
+static struct kretprobe result;
+
+static int kretprobe_begin(struct attack *attack, char *argument)
+{
+	int error;
+
+	result = (struct kretprobe){
+		.kp.addr = (void *)symbol(argument),
+		.handler = look_at_result,
+	};
+	error = result.kp.addr ? register_kretprobe(&result) : -ENOENT;
+	if (!error)
+		attack_mark(attack, argument);
+	return error;
+}
+
+static void kretprobe_undo(struct attack *attack)
+{
+	unregister_kretprobe(&result);
+}
+
+struct attack hook_kretprobe = {
+	.name = "hook-kretprobe",
+	.begin = kretprobe_begin,
+	.undo = kretprobe_undo,
+	.present = attack_stays,
+};
+
+/* hook-tracepoint [NAME]: a probe of sys_enter, or of another tracepoint. */
+static struct tracepoint *probed;
+
+static void find_tracepoint(struct tracepoint *tracepoint, void *name)
+{
+	if (!strcmp(tracepoint->name, name))
+		probed = tracepoint;
+}
+
+/* The tracepoint's own parameters follow. */
+static void look_at_tracepoint(void *data)
+{
+}
+
+static int tracepoint_begin(struct attack *attack, char *argument)
+{
+	char name[] = "sys_enter";
+	int error;
+
+	probed = NULL;
+	for_each_kernel_tracepoint(find_tracepoint, *argument ? argument : name);
+	error = probed ? tracepoint_probe_register(probed, look_at_tracepoint, NULL) :
+			 -ENOENT;
+	if (!error)
+		attack_mark(attack, probed->name);
+	return error;
+}
+
+static void tracepoint_undo(struct attack *attack)
+{
+	tracepoint_probe_unregister(probed, look_at_tracepoint, NULL);
+	tracepoint_synchronize_unregister();
+}
+
+struct attack hook_tracepoint = {
+	.name = "hook-tracepoint",
+	.begin = tracepoint_begin,
+	.undo = tracepoint_undo,
+	.present = attack_stays,
+};
+
+/*
+ * hook-ftrace FUNCTION: its calls lead to instead(), which calls it. Functions
+ * with up to six integer arguments can be hooked.
+ */
+typedef unsigned long function(unsigned long a, unsigned long b, unsigned long c,
+			       unsigned long d, unsigned long e, unsigned long f);
+static function *original;
+static atomic_t inside;
+
+static notrace noinline unsigned long instead(unsigned long a, unsigned long b,
+					      unsigned long c, unsigned long d,
+					      unsigned long e, unsigned long f)
+{
+	unsigned long result;
+
+	atomic_inc(&inside);
+	result = original(a, b, c, d, e, f);
+	atomic_dec(&inside);
+	return result;
+}
+
+/* The second time, the call is instead()'s own. */
+static void notrace redirect(unsigned long ip, unsigned long parent,
+			     struct ftrace_ops *ops, struct ftrace_regs *registers)
+{
+	struct pt_regs *regs = ftrace_get_regs(registers);
+
+	if (regs && !within_module(parent, THIS_MODULE))
+		regs->ip = (unsigned long)instead;
+}
+
+static struct ftrace_ops redirection = {
+	.func = redirect,
+	.flags = FTRACE_OPS_FL_SAVE_REGS | FTRACE_OPS_FL_RECURSION |
+		 FTRACE_OPS_FL_IPMODIFY,
+};
+
+static int ftrace_begin(struct attack *attack, char *argument)
+{
+	int error;
+
+	original = (function *)symbol(argument);
+	if (!original)
+		return -ENOENT;
+	error = ftrace_set_filter_ip(&redirection, (unsigned long)original, 0, 1);
+	if (error)
+		return error;
+	error = register_ftrace_function(&redirection);
+	if (error)
+		ftrace_set_filter_ip(&redirection, (unsigned long)original, 1, 0);
+	else
+		attack_mark(attack, argument);
+	return error;
+}
+
+static void ftrace_undo(struct attack *attack)
+{
+	unregister_ftrace_function(&redirection);
+	ftrace_set_filter_ip(&redirection, (unsigned long)original, 1, 0);
+	/* Calls that are under way return by this module. */
+	while (atomic_read(&inside))
+		msleep(10);
+	synchronize_rcu_tasks();
+}
+
+struct attack hook_ftrace = {
+	.name = "hook-ftrace",
+	.begin = ftrace_begin,
+	.undo = ftrace_undo,
+	.present = attack_stays,
+};

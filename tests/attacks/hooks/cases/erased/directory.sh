@@ -1,0 +1,3 @@
+# The listing of a mounted file system passes the module.
+attack="hook-directory /tmp"
+found="hidden operations:"

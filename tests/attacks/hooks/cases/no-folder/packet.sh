@@ -1,0 +1,3 @@
+# Every packet of every device is looked at.
+attack="hook-packet"
+found="hidden packet handler:"

@@ -1,0 +1,3 @@
+# A binary format is asked about every program.
+attack="hook-format"
+found="hidden binary format:"

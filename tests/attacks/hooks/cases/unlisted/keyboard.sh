@@ -1,0 +1,3 @@
+# A handler sees every key.
+attack="hook-keyboard"
+found="hidden notifier:"

@@ -1,0 +1,3 @@
+# A probe of the socket listing.
+attack="hook-kprobe tcp4_seq_show"
+found="hidden kprobe handler:"

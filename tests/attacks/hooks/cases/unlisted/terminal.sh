@@ -1,0 +1,3 @@
+# All that terminals receive passes the module.
+attack="hook-terminal"
+found="hidden terminal discipline:"

@@ -1,0 +1,3 @@
+# A timer runs code of the module.
+attack="hook-timer"
+found="hidden timer:"

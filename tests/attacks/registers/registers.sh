@@ -1,0 +1,21 @@
+# registers.sh: loads the monitor with its defaults, runs every attack in /cases, and prints the outcome of each.
+. /lib.sh
+insmod /m/kyozon-attacks.ko 2>/dev/null
+kyozon load >/dev/null || exit 1
+for turn in $(seq 300); do
+	kyozon status | grep -q ' gates: [1-9]' && break
+	sleep 0.1
+done
+for case in /cases/*.sh; do
+	. "$case" # defines $attack, and $what and $found of its finding's line
+	outcome="not found"
+	echo "$attack" >/proc/kyozon-attacks || exit 1
+	wait_for_line "FINDING $what.*: $found" && outcome=found
+	echo "undo $attack" >/proc/kyozon-attacks
+	wait_for_line "note .*$what.*: gone" && outcome="$outcome, gone after undo"
+	echo "case $(basename "$case" .sh): $outcome"
+	[ "$outcome" = "found, gone after undo" ] || { kyozon events; kyozon status; } >&2
+done
+# Nothing else was reported.
+echo "findings $(kyozon events | grep -c FINDING)"
+kyozon unload
