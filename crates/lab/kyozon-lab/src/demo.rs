@@ -23,6 +23,8 @@ const LEARNING: u32 = 1200;
 struct Score {
     attacks: usize,
     detected: usize,
+    /// Attacks of which the monitor undoes the effect, and how many of them it did.
+    repairable: usize,
     repaired: usize,
     /// Attempts on the monitor itself that ended as expected: it dies in mode none and survives in vmm.
     attempts: usize,
@@ -58,7 +60,7 @@ Kyozon puts a second kernel beside a running Linux kernel, on the same CPU. The 
 reads Linux's memory from outside, for 0.2 ms at a time, 100 times a second, whatever Linux does. Each Debian
 kernel below boots unmodified in an emulator, and the monitor is loaded while it runs. Then the demo attacks the
 kernel as malware does: while it works, and while its interrupts are off, when nothing inside Linux can react.
-The monitor must find, report and undo each attack. Then a module in Linux attacks the monitor itself: in mode none
+The monitor must find and report each attack, and undo it where its repair is proven. Then a module in Linux attacks the monitor itself: in mode none
 the monitor dies, in mode vmm a wall of nested paging stops the attack. Finally the demo unloads everything and
 checks that the machine is back in its original state.";
 
@@ -102,24 +104,25 @@ pub fn run(options: &Options) -> Result<ExitCode> {
                 let part = part.unwrap_or_default();
                 score.attacks += part.attacks;
                 score.detected += part.detected;
+                score.repairable += part.repairable;
                 score.repaired += part.repaired;
                 score.attempts += part.attempts;
             }
         });
     }
-    let Score { attacks, detected, repaired, attempts } = score;
+    let Score { attacks, detected, repairable, repaired, attempts } = score;
     let shows = kernels.len() * MODES.len();
-    good &= attacks == 2 * ATTACKS.len() * shows && detected == attacks && repaired == attacks;
+    good &= attacks == 2 * ATTACKS.len() * shows && detected == attacks;
+    good &= repairable > 0 && repaired == repairable;
     good &= attempts == shows;
     println!("\nTo stop devices that write to memory by themselves the wall needs an IOMMU; the emulated machine has none.");
     good &= succeeds(unikernels::show);
     good &= succeeds(library::show);
     good &= kernels.first().is_none_or(|series| succeeds(|| typed::show(series)));
     println!(
-        "\nverdict: {}: detected {detected}/{attacks}, repaired {repaired}/{attacks}",
+        "\nverdict: {}: detected {detected}/{attacks}, repaired {repaired}/{repairable}",
         if good {
-            "every attack on stock kernels was found and undone, the walls held; unikernels, library Linux and typed \
-             code ran"
+            "every attack on stock kernels was found, the walls held; unikernels, library Linux and typed code ran"
         } else {
             "FAILED"
         }
@@ -217,7 +220,10 @@ fn show(spec: &Spec, mode: Mode, score: &mut Score, report: &mut Report) -> Resu
             let seen = attack.run(&mut stage, deaf)?;
             print_attack(attack, 2 * number + usize::from(deaf) + 1, deaf, &seen, report);
             score.detected += usize::from(seen.is_in_time());
-            score.repaired += usize::from(seen.is_undone);
+            if attack.undone.is_some() {
+                score.repairable += 1;
+                score.repaired += usize::from(seen.is_undone);
+            }
         }
     }
     stage.ask("kill $(cat /tmp/work)")?;
@@ -274,9 +280,10 @@ fn print_attack(
         )),
         None => report.line(format_args!("    NOT FOUND")),
     }
-    match (seen.undone, seen.is_undone) {
-        (Some(after), true) => {
-            report.line(format_args!("    undone after {:.2} s: {}", after, attack.undone));
+    match (attack.undone, seen.undone, seen.is_undone) {
+        (None, ..) => report.line(format_args!("    reported only")),
+        (Some(undone), Some(after), true) => {
+            report.line(format_args!("    undone after {after:.2} s: {undone}"));
         }
         _ => report.line(format_args!("    NOT UNDONE: {}", seen.left)),
     }

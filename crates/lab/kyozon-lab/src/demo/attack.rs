@@ -10,31 +10,46 @@ pub struct Attack {
     command: &'static str,
     /// The attack in words.
     pub does: &'static str,
-    /// The repaired state in words.
-    pub undone: &'static str,
+    /// The repaired state in words; `None` if the monitor reports and repairs nothing.
+    pub undone: Option<&'static str>,
 }
 
 /// The attacks of the demo.
-pub const ATTACKS: [Attack; 4] = [
+pub const ATTACKS: [Attack; 7] = [
     Attack {
         command: "hide-list PID",
         does: "takes a process out of the kernel's list of processes",
-        undone: "it is in the list again",
+        undone: Some("it is in the list again"),
     },
     Attack {
         command: "hide-list-pid PID",
         does: "hides a process from every listing and makes it impossible to kill",
-        undone: "it is listed and can be killed",
+        undone: Some("it is listed and can be killed"),
     },
     Attack {
         command: "patch-text",
         does: "overwrites a kernel function so that every user looks like root to programs",
-        undone: "the function's own code is back",
+        undone: Some("the function's own code is back"),
     },
     Attack {
         command: "patch-rodata",
         does: "overwrites a pointer in read-only kernel data, so that another function is called",
-        undone: "the pointer is what it was",
+        undone: Some("the pointer is what it was"),
+    },
+    Attack {
+        command: "hide-module",
+        does: "takes the attacker's module out of the list of modules",
+        undone: None,
+    },
+    Attack {
+        command: "hook-ftrace __x64_sys_getdents64",
+        does: "lets a module see and change every listing of a directory",
+        undone: None,
+    },
+    Attack {
+        command: "hook-lstar",
+        does: "makes every system call enter the kernel by way of a module",
+        undone: None,
     },
 ];
 
@@ -61,19 +76,27 @@ impl Seen {
 }
 
 impl Attack {
-    /// Attacks and waits for the monitor. If `deaf`, Linux's interrupts are off for a second after the attack.
+    /// Attacks and waits for the monitor, until the attack is repaired, or else reported and, after it was taken back,
+    /// gone. If `deaf`, Linux's interrupts are off for a second after the attack.
     pub fn run(&self, stage: &mut Stage, deaf: bool) -> Result<Seen> {
         let spin = if deaf { 1000 } else { 0 };
         let command = self.command.replace("PID", "$pid");
+        let (stays, gone) = match self.undone {
+            Some(_) => ("grep -q present /proc/kyozon-attacks", "true"),
+            None => ("[ $(count FINDING) = $found ]", "! kyozon status | grep -q ' open'"),
+        };
         // The hidden process must keep running; once it is back, it can be killed like any other.
         let output = stage.ask(&format!(
-            "sleep 100000 & pid=$!
+            "count() {{ kyozon events | grep -c \"$1\"; }}
+             found=$(count FINDING)
+             sleep 100000 & pid=$!
              echo 'spin {spin}' >/proc/kyozon-attacks && echo \"{command}\" >/proc/kyozon-attacks || exit 1
              head -n 1 /proc/kyozon-attacks
-             for i in $(seq 30); do grep -q present /proc/kyozon-attacks || break; sleep 0.1; done
+             for i in $(seq 30); do {stays} || break; sleep 0.1; done
              sleep 0.1
              head -n 1 /proc/kyozon-attacks
              echo undo >/proc/kyozon-attacks
+             for i in $(seq 50); do {gone} && break; sleep 0.1; done
              [ -d /proc/$pid ] && kill $pid && echo killed
              kyozon events --json"
         ))?;
