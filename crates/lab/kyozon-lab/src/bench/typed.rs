@@ -3,7 +3,8 @@
 mod work;
 
 use super::described;
-use crate::scenario::{typed, wasi_missing};
+use crate::scenario::wasi_missing;
+use crate::suite::cargo;
 use crate::{cache, process};
 use anyhow::{Context, Result};
 use kyozon_results::Row;
@@ -40,13 +41,26 @@ fn speeds(line: &str) -> Result<(f64, f64)> {
     Ok((after("check ")?, after("decode ")?))
 }
 
-/// The check of SQLite, whose text has more than a million bytes.
-fn checks() -> Result<Vec<(f64, f64)>> {
-    let file = cache::folder("typed")?.join("bench-sqlite.typed");
-    cache::write(&file, &typed::compiled("sqlite")?)?;
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["run", "--locked", "--quiet", "--release", "-p", "kyozon-typed-annotate"]);
-    cargo.args(["--example", "speed", "--"]).arg(&file).current_dir(cache::tree()?);
+/// The annotations' share of the text, from what `kyozon typed check` prints: percent.
+fn annotations(line: &str) -> Result<f64> {
+    let before = |word: &str| -> Result<f64> {
+        let head = line.split_once(word).with_context(|| line.to_owned())?.0;
+        Ok(head.split_whitespace().next_back().with_context(|| line.to_owned())?.parse()?)
+    };
+    Ok(100.0 * before(" of annotations")? / before(" bytes of text")?)
+}
+
+/// Builds and runs what further arguments name.
+fn cargo_run() -> Result<Command> {
+    let mut command = cargo(&cache::tree()?);
+    command.args(["run", "--locked", "--quiet", "--release"]);
+    Ok(command)
+}
+
+/// The check of a program.
+fn checks(file: &Path) -> Result<Vec<(f64, f64)>> {
+    let mut cargo = cargo_run()?;
+    cargo.args(["-p", "kyozon-typed-annotate", "--example", "speed", "--"]).arg(file);
     process::run_ok(&mut cargo, 10 * LIMIT)?;
     (0..CHECKS).map(|_| speeds(&process::run_ok(&mut cargo, LIMIT)?)).collect()
 }
@@ -83,9 +97,16 @@ pub fn measure(results: &Path) -> Result<()> {
         table = work.rows(&programs)?.into_iter().fold(table, |table, row| table.row(row));
     }
     table = work::means(&programs, &all)?.into_iter().fold(table, |table, row| table.row(row));
-    let (checks, decodes): (Vec<f64>, Vec<f64>) = checks()?.into_iter().unzip();
+    for program in &programs {
+        let share = [annotations(&program.check()?)?];
+        table =
+            table.row(Row::from_samples("annotations", "% of text", &share)?.group(program.name));
+    }
+    // Its text has more than a million bytes.
+    let largest = programs.iter().find(|program| program.name == "sqlite").context("no SQLite")?;
+    let (checks, decodes): (Vec<f64>, Vec<f64>) = checks(&largest.typed)?.into_iter().unzip();
     for (name, speeds) in [("check", &checks), ("decode alone", &decodes)] {
-        table = table.row(Row::from_samples(name, "MB/s", speeds)?.group("SQLite"));
+        table = table.row(Row::from_samples(name, "MB/s", speeds)?.group(largest.name));
     }
     table.write(results)?;
     Ok(())
@@ -96,10 +117,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn speeds_are_in_the_line() {
+    fn figures_are_in_the_lines() {
         let line =
             "1317507 bytes of text, 300839 instructions: check 38.0 MB/s, decode 129.5 MB/s\n";
         assert_eq!(speeds(line).unwrap(), (38.0, 129.5));
         assert!(speeds("nothing").is_err());
+        let line = "accepted: 77 functions, 2000 bytes of text, 100 of annotations; 2 may fault";
+        assert!((annotations(line).unwrap() - 5.0).abs() < 1e-9);
+        assert!(annotations("nothing").is_err());
     }
 }

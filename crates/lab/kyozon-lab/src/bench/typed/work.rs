@@ -50,6 +50,8 @@ struct Way {
 /// A program of `tests/typed/speed`, built in all ways.
 pub struct Program {
     pub name: &'static str,
+    /// What it was compiled to.
+    pub typed: PathBuf,
     ways: Vec<Way>,
     /// The library's version; empty without one.
     pub version: String,
@@ -74,9 +76,21 @@ impl Program {
             let words = words.iter().map(|word| word.into()).collect();
             Way { name, words, tells_time: true }
         };
-        let (kyozon, file) = (product::file("kyozon")?, typed::compiled_wasm(name, &wasm)?);
-        let words = [&kyozon, Path::new("typed"), Path::new("run"), &file, Path::new("--")];
-        let mut ways = vec![way(NATIVE, &[&folder.join(name)]), way("typed", &words)];
+        let kyozon = product::file("kyozon")?;
+        let typed_way = |name, file: &Path| {
+            way(name, &[&kyozon, Path::new("typed"), Path::new("run"), file, Path::new("--")])
+        };
+        let by_cranelift = scratch.join(name).with_extension("typed");
+        let mut compile = super::cargo_run()?;
+        compile.args(["-p", "kyozon-typed-compiler", "--features", "cranelift"]);
+        compile.args(["--example", "cranelift", "--"]).arg(&wasm).arg(&by_cranelift);
+        process::run_ok(&mut compile, BUILD)?;
+        let typed = typed::compiled_wasm(name, &wasm)?;
+        let mut ways = vec![
+            way(NATIVE, &[&folder.join(name)]),
+            typed_way("typed", &typed),
+            typed_way("typed, Cranelift", &by_cranelift),
+        ];
         if let Some(wasmtime) = wasmtime()? {
             let code = scratch.join(name).with_extension("cwasm");
             let mut compile = Command::new(&wasmtime);
@@ -92,7 +106,13 @@ impl Program {
         let version = folder.join("version");
         let version =
             fs::read_to_string(&version).with_context(|| version.display().to_string())?;
-        Ok(Self { name, ways, version: version.trim().to_owned() })
+        Ok(Self { name, typed, ways, version: version.trim().to_owned() })
+    }
+
+    /// What `kyozon typed check` says of it.
+    pub fn check(&self) -> Result<String> {
+        let mut check = Command::new(product::file("kyozon")?);
+        process::run_ok(check.args(["typed", "check"]).arg(&self.typed), LIMIT)
     }
 }
 
