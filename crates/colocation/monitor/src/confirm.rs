@@ -24,13 +24,20 @@ struct Suspect<K> {
 pub(crate) struct Confirm<K> {
     /// Looks in a row that confirm a suspect.
     looks: u32,
+    /// Confirmed suspects are reported even if they are gone meanwhile.
+    keeps: bool,
     suspects: Vec<Suspect<K>>,
 }
 
 impl<K: Copy + PartialEq> Confirm<K> {
     /// No suspects; `looks` looks in a row confirm one.
     pub fn new(looks: u32) -> Self {
-        Self { looks, suspects: Vec::new() }
+        Self { looks, keeps: false, suspects: Vec::new() }
+    }
+
+    /// As [`Confirm::new`], for suspects that no later look acquits: once confirmed, they are reported.
+    pub fn keeping(looks: u32) -> Self {
+        Self { keeps: true, ..Self::new(looks) }
     }
 
     /// Notes what this look sees. [`Confirm::end_look`] must follow.
@@ -48,7 +55,9 @@ impl<K: Copy + PartialEq> Confirm<K> {
 
     /// Ends a look: what it did not see is no suspect any more.
     pub fn end_look(&mut self) {
-        self.suspects.retain(|suspect| suspect.seen);
+        let (looks, keeps) = (self.looks, self.keeps);
+        let is_kept = |s: &Suspect<K>| keeps && s.looks >= looks && !s.reported;
+        self.suspects.retain(|suspect| suspect.seen || is_kept(suspect));
         self.suspects.iter_mut().for_each(|suspect| suspect.seen = false);
     }
 
@@ -130,6 +139,21 @@ mod tests {
         let mut confirm = Confirm::new(2);
         assert_eq!(look(&mut confirm, &[(1, 5), (1, 5)]), []);
         assert_eq!(look(&mut confirm, &[(1, 5)]), [(1, 5)]);
+    }
+
+    #[test]
+    fn a_suspect_that_nothing_acquits_is_reported_when_it_is_gone() {
+        let mut confirm = Confirm::keeping(1);
+        confirm.see(1, 5);
+        confirm.end_look();
+        confirm.end_look();
+        assert_eq!(confirm.take(), [(1, 5)]);
+        confirm.end_look();
+        assert!(!confirm.stands(|_| true));
+        let mut confirm = Confirm::keeping(2);
+        assert_eq!(look(&mut confirm, &[(1, 5)]), []);
+        assert_eq!(look(&mut confirm, &[]), []);
+        assert_eq!(look(&mut confirm, &[(1, 5)]), [], "one look is not two in a row");
     }
 
     #[test]

@@ -2,8 +2,7 @@
 //!
 //! Linux has one table for all CPUs, `idt_table`. It maps the table read-only, and does not write it once the machine
 //! is up. The check reports another table, a gate that differs from the first look, and a gate of the first look that
-//! does not lead into Linux's entry code, if it stood at two ticks in a row. Gates of reserved vectors keep the
-//! handlers of early boot.
+//! does not lead into Linux's entry code. Gates of reserved vectors keep the handlers of early boot.
 
 use crate::check::{About, Budget, Check, Coverage, Make, Repairs, Step};
 use crate::class::Class;
@@ -19,8 +18,6 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Looks in a row that confirm a changed gate.
-const LOOKS: u32 = 2;
 /// Gates of the table, 16 bytes each. Intel SDM volume 3A, 6.14.1.
 const GATES: usize = 256;
 
@@ -170,7 +167,7 @@ impl Make for GateCheck {
             entries,
             first: Vec::new(),
             foreign: false,
-            confirm: Confirm::new(LOOKS),
+            confirm: Confirm::keeping(1),
             owners: Owners::new(profile).ok().map(OwnerIndex::new),
             looks: 0,
             coverage: Coverage { learning: true, ..Coverage::default() },

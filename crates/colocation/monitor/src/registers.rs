@@ -1,8 +1,8 @@
 //! The check `registers`: control registers, the entries of system calls, and breakpoints of the cokernel's CPU.
 //!
 //! Linux sets these registers when it brings a CPU up, and then never again: their values follow from its symbols, or
-//! are those of the first look. A changed one is reported if it stood at two ticks in a row. Breakpoints are compared
-//! with Linux's own record of them.
+//! are those of the first look. A changed one is reported, also if it is as it was by then. Breakpoints are compared with
+//! Linux's own record of them, which it writes before it enables one.
 //!
 //! On a host of Intel virtual machines, KVM leaves a guest's STAR, LSTAR, CSTAR and SFMASK in place while their thread
 //! runs in the kernel. There these four are not judged.
@@ -19,8 +19,6 @@ use alloc::format;
 use alloc::string::String;
 use kyozon_abi::layer::LinuxRegisters;
 
-/// Looks in a row that confirm a changed register.
-const LOOKS: u32 = 2;
 /// Looks that make a pass.
 pub(crate) const LOOKS_PER_PASS: u64 = 32;
 /// Registers that a look judges.
@@ -266,7 +264,7 @@ impl Make for RegisterCheck {
                 breakpoints: symbol("cpu_debugreg"),
             },
             first: None,
-            confirm: Confirm::new(LOOKS),
+            confirm: Confirm::keeping(1),
             owners: Owners::new(profile).ok().map(OwnerIndex::new),
             hosts: false,
             looks: 0,
@@ -308,7 +306,7 @@ impl<M: KernelMemory> Check<M> for RegisterCheck {
             lstar: r.lstar,
             cstar: r.cstar,
         });
-        let mut confirm = core::mem::replace(&mut self.confirm, Confirm::new(LOOKS));
+        let mut confirm = core::mem::replace(&mut self.confirm, Confirm::keeping(1));
         self.judge(kernel, &first, &r, |key, value| confirm.see(key, value));
         confirm.end_look();
         self.confirm = confirm;

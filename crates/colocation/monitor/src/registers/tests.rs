@@ -133,7 +133,6 @@ fn each_change_is_reported_once() {
         world.look(1);
         let good = world.machine.registers;
         change(&mut world.machine.registers);
-        assert_eq!(world.look(1), [""; 0], "{line}: one look confirms nothing");
         let what = line.split(',').next().unwrap().to_string();
         assert!(!world.stands(&what), "{what}");
         let line = line.replace("0x23001000000000", &format!("{STAR:#x}"));
