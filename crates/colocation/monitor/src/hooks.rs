@@ -201,6 +201,7 @@ impl HookCheck {
                 let Hook { object, slot, value, .. } = hook;
                 confirm.see(Key { wrong, source: number, object, slot, function }, value);
             };
+            let exists = |value| kernel.in_image(value) || index.find(value).is_some();
             let is_own = match hook.target {
                 Target::Data => kernel.in_image(hook.value),
                 _ => text.contains(&hook.value),
@@ -225,7 +226,11 @@ impl HookCheck {
                 let new = First { stamp, value: hook.value, pass: *pass };
                 let is_full = first.len() >= MAX_FIRST;
                 match first.get_mut(&hook.slot) {
-                    Some(known) if known.stamp == stamp => {
+                    // Of a module that is gone, the object is gone, too.
+                    Some(known)
+                        if known.stamp == stamp
+                            && (known.value == hook.value || exists(known.value)) =>
+                    {
                         known.pass = *pass;
                         if known.value != hook.value {
                             see(Wrong::Changed, 0);

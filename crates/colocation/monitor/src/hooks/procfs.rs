@@ -14,6 +14,8 @@ use alloc::string::String;
 /// Bytes of the longest name that is shown, and maximum depth of a path.
 const NAME_BYTES: usize = 64;
 const MAX_DEPTH: usize = 16;
+/// An odd number with many bits, which spreads what is multiplied by it.
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[derive(Debug)]
 pub(super) struct Procfs {
@@ -25,7 +27,6 @@ pub(super) struct Procfs {
     children: u64,
     node: u64,
     name: u64,
-    /// What tells an entry from others: its number.
     number: u64,
     pointers: [u64; 3],
 }
@@ -48,6 +49,16 @@ impl Procfs {
             at = kernel.u64(at.wrapping_add(self.parent))?;
         }
         None
+    }
+
+    /// What tells an entry from another one in the same memory: number, parent, and the begin of its name, for which
+    /// every entry has more than 16 bytes. Linux gives the numbers of entries that are gone to new ones.
+    fn stamp<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, entry: u64) -> u64 {
+        let word = |at: u64| kernel.u64(at).unwrap_or(0);
+        let name = word(entry.wrapping_add(self.name));
+        let number = kernel.u32(entry.wrapping_add(self.number)).map_or(0, u64::from);
+        let parts = [word(entry.wrapping_add(self.parent)), word(name), word(name.wrapping_add(8))];
+        parts.into_iter().fold(number, |stamp, part| stamp.rotate_left(7).wrapping_mul(MIX) ^ part)
     }
 }
 
@@ -99,10 +110,10 @@ impl Source for Procfs {
         };
         let mut entry = if at.link == 0 { root } else { at.link };
         for _ in 0..BATCH {
-            let number = kernel.u32(entry.wrapping_add(self.number)).map_or(0, u64::from);
+            let stamp = self.stamp(kernel, entry);
             for pointer in self.pointers {
                 let hook = Hook::data(kernel, entry, pointer);
-                hook.into_iter().for_each(|hook| see(hook.fixed(number)));
+                hook.into_iter().for_each(|hook| see(hook.fixed(stamp)));
             }
             match self.next(kernel, root, entry) {
                 Some(next) => entry = next,

@@ -383,8 +383,18 @@ fn operations_of_proc_do_not_change() {
     let hidden = "hidden operations, /proc/net/tcp: , 0xffff888000003000, \
                   0xffff888000003000 in no listed module";
     assert_eq!(world.look(PASSES), [hidden]);
-    // Another entry in the same memory.
+    // Other entries in the same memory; the last has the same number, too.
     world.object("proc_dir_entry", tcp, &[("low_ino", 77), ("seq_ops", DATA)]);
+    assert_eq!(world.look(PASSES), [""; 0]);
+    world.set(second, u64::from_le_bytes(*b"udp\0\0\0\0\0"));
+    world.set(slot, TABLE);
+    assert_eq!(world.look(PASSES), [""; 0]);
+    // The module of an entry is loaded again, elsewhere.
+    world.set(slot, DATA);
+    world.set(second, u64::from_le_bytes(*b"raw\0\0\0\0\0"));
+    assert_eq!(world.look(PASSES), [""; 0]);
+    world.set(MODULE + 144, DATA + 0x1_0000);
+    world.set(slot, DATA + 0x1_0000);
     assert_eq!(world.look(PASSES), [""; 0]);
 }
 
