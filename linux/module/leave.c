@@ -7,20 +7,32 @@
  *  - Crash kernel: by default __crash_kexec() runs before panic notifiers, so a
  *    kprobe silences the timer there. panic(), oops and SysRq-c all call it. An
  *    NMI of the timer would reach the crash kernel before it has a handler.
+ *  - Panic without a crash kernel: a notifier silences the timer, unless the
+ *    operator wants a Linux that waits for ever to be watched.
  *  - Suspend and CPU hotplug: refused. Resume would restore neither the timer's
  *    nor the IO-APIC's state, and ticks are bound to one CPU.
  */
 #include <linux/cpuhotplug.h>
+#include <linux/kexec.h>
 #include <linux/kprobes.h>
+#include <linux/panic.h>
 #include <linux/panic_notifier.h>
 #include <linux/reboot.h>
 #include <linux/suspend.h>
 
 #include "kyozon.h"
 
+static bool outlives_panic;
+
+static void abandon_at_panic(void)
+{
+	if (!outlives_panic || panic_timeout || kexec_crash_loaded())
+		kyozon.as->abandon(false);
+}
+
 static int before_crash_kernel(struct kprobe *probe, struct pt_regs *regs)
 {
-	kyozon.as->abandon(false);
+	abandon_at_panic();
 	return 0;
 }
 
@@ -39,7 +51,7 @@ static int before_reboot(struct notifier_block *nb, unsigned long action,
 static int before_panic(struct notifier_block *nb, unsigned long action,
 			void *data)
 {
-	kyozon.as->abandon(false);
+	abandon_at_panic();
 	return NOTIFY_DONE;
 }
 
@@ -87,6 +99,7 @@ int kyozon_leave_take(struct kyozon_load *load)
 {
 	int error;
 
+	outlives_panic = load->flags & KYOZON_LOAD_OUTLIVES_PANIC;
 	crash_probe.flags = 0;
 	crash_probe.addr = NULL;
 	error = register_kprobe(&crash_probe);

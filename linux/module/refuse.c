@@ -109,7 +109,8 @@ static int refuse_request(struct kyozon_load *load)
 				  "serial port %#x is not an I/O port",
 				  load->serial_port);
 	if (load->flags & ~(KYOZON_LOAD_UNTESTED_KERNEL |
-			    KYOZON_LOAD_UNTESTED_HARDWARE))
+			    KYOZON_LOAD_UNTESTED_HARDWARE |
+			    KYOZON_LOAD_OUTLIVES_PANIC))
 		return kyozon_err(load, -EINVAL, "unknown flags %#x", load->flags);
 	if (load->cpu >= nr_cpu_ids || !cpu_online(load->cpu))
 		return kyozon_err(load, -ENODEV, "CPU %u is not online",

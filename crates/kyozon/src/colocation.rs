@@ -8,8 +8,10 @@ use crate::monitor::{self, Code};
 use crate::policy;
 use crate::watch::{self, Monitor};
 use anyhow::{anyhow, bail, ensure, Context, Result};
-use kyozon_abi::device::{Image, Status, MAX_IMAGES, STATE_EMPTY};
+use kyozon_abi::device::{Image, Status, LOAD_OUTLIVES_PANIC, MAX_IMAGES, STATE_EMPTY};
 use kyozon_abi::task::MONITOR_EXPECTED;
+use kyozon_monitor::class::Class;
+use kyozon_monitor::policy::Action;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -80,10 +82,14 @@ pub fn load(machine: &mut impl Machine, options: &LoadOptions) -> Result<Loaded>
         );
         let policy = options.policy.as_deref();
         let policy = policy.map(|path| policy::parse(path, &machine.read(path)?)).transpose()?;
+        let policy = policy.unwrap_or_default();
+        if policy.of(Class::LinuxPanicked) == Action::Restart {
+            request.flags |= LOAD_OUTLIVES_PANIC;
+        }
         let needs = monitor::requirements(machine, options.kernel_image.as_deref())?;
         request.memory_bytes = needs.memory(options.memory)?;
         request.parameter |= MONITOR_EXPECTED;
-        data = Some([&policy.unwrap_or_default().encode()[..], &needs.profile].concat());
+        data = Some([&policy.encode()[..], &needs.profile].concat());
         (code, warning) = (Some(needs.code), needs.warning);
     }
     request.image_count = images.len() as u64;

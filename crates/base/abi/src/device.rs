@@ -39,6 +39,9 @@ pub const TICK_RTC: u32 = 3;
 pub const LOAD_UNTESTED_KERNEL: u32 = 1;
 /// [`Load::flags`]: load even if this machine is not one of the emulators that the tests run on.
 pub const LOAD_UNTESTED_HARDWARE: u32 = 2;
+/// [`Load::flags`]: the cokernel outlives a panic of Linux that would wait for ever: no crash kernel is loaded, and
+/// `kernel.panic` is 0.
+pub const LOAD_OUTLIVES_PANIC: u32 = 4;
 
 /// [`Status::state`]: nothing is loaded.
 pub const STATE_EMPTY: u32 = 0;

@@ -63,6 +63,8 @@ classes! {
     HookModified = "hook.modified";
     /// A CPU takes no timer interrupts.
     LinuxStalled = "linux.stalled";
+    /// Linux has panicked, and waits for ever.
+    LinuxPanicked = "linux.panicked";
 }
 
 impl Class {

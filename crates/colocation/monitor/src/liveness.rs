@@ -1,4 +1,4 @@
-//! The check `liveness`: each CPU that has work takes timer interrupts.
+//! The check `liveness`: each CPU that has work takes timer interrupts, and Linux has not panicked.
 //!
 //! Linux adds the time of every timer interrupt to the CPU's statistics, so a CPU that is not idle and whose sum stands
 //! still has its interrupts off, or was lost. An idle CPU needs no timer interrupt, and Linux's own clock stands still
@@ -22,6 +22,11 @@ const STALLED: &str = "CPU without timer interrupts";
 /// machine is one look.
 const LOOK_MS: u64 = 100;
 const LOOKS: u32 = 100;
+/// The kind of finding, and the looks in a row that confirm it: a panic that a crash kernel follows is over by then.
+const PANICKED: &str = "Linux panicked";
+const PANIC_LOOKS: u32 = 10;
+/// `PANIC_CPU_INVALID`: no CPU.
+const NO_CPU: u32 = u32::MAX;
 /// Maximum number of words of a CPU's statistics that are read.
 const MAX_WORDS: u64 = 16;
 /// Bytes of a task's name (`TASK_COMM_LEN`).
@@ -129,10 +134,44 @@ impl Seen {
     }
 }
 
+/// The CPU on which Linux panicked.
+#[derive(Debug)]
+struct Panic {
+    /// Address of `panic_cpu`.
+    at: u64,
+    cpu: u32,
+    /// Looks in a row that saw the same CPU.
+    looks: u32,
+}
+
+impl Panic {
+    /// Looks once more. Returns whether that confirms a panic.
+    fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) -> bool {
+        let cpu = kernel.u32(self.at).unwrap_or(NO_CPU);
+        self.looks = match cpu {
+            NO_CPU => 0,
+            cpu if cpu == self.cpu => self.looks.saturating_add(1),
+            _ => 1,
+        };
+        self.cpu = cpu;
+        self.looks == PANIC_LOOKS
+    }
+
+    fn finding(&self) -> Finding {
+        Finding {
+            what: PANICKED.into(),
+            symbol: format!("CPU {}", self.cpu),
+            found: format!("for {} s", LOOK_MS * u64::from(PANIC_LOOKS) / 1000),
+            ..Finding::new(Class::LinuxPanicked)
+        }
+    }
+}
+
 /// The check `liveness`.
 #[derive(Debug)]
 pub struct LivenessCheck {
     layout: Option<Layout>,
+    panic: Option<Panic>,
     cpus: Vec<Seen>,
     /// Time of the last look.
     looked_ms: u64,
@@ -147,7 +186,8 @@ impl Make for LivenessCheck {
 
     fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
         let layout = Layout::new(profile);
-        Ok(Self { layout, cpus: Vec::new(), looked_ms: 0, next: 0, unjudged: 0 })
+        let panic = profile.symbol("panic_cpu").map(|at| Panic { at, cpu: NO_CPU, looks: 0 });
+        Ok(Self { layout, panic, cpus: Vec::new(), looked_ms: 0, next: 0, unjudged: 0 })
     }
 }
 
@@ -160,7 +200,10 @@ impl<M: KernelMemory> Check<M> for LivenessCheck {
         Coverage { unjudged: self.unjudged, ..Coverage::default() }
     }
 
-    fn stands(&self, _what: &str, address: u64) -> bool {
+    fn stands(&self, what: &str, address: u64) -> bool {
+        if what == PANICKED {
+            return self.panic.as_ref().is_some_and(|panic| panic.looks >= PANIC_LOOKS);
+        }
         self.cpus.iter().any(|seen| seen.area == address && seen.looks >= LOOKS)
     }
 
@@ -177,6 +220,11 @@ impl<M: KernelMemory> Check<M> for LivenessCheck {
                 return Step::Rests;
             }
             self.looked_ms = now;
+            if let Some(panic) = &mut self.panic {
+                if panic.look(kernel) {
+                    found(panic.finding());
+                }
+            }
         }
         let judged = self.layout.as_ref().filter(|layout| !layout.has_cpus_without_timer(kernel));
         self.unjudged = u64::from(judged.is_none());

@@ -1,8 +1,8 @@
 //! The check `registers`: control registers, the entries of system calls, and breakpoints of the cokernel's CPU.
 //!
 //! Linux sets these registers when it brings a CPU up, and then never again: their values follow from its symbols, or
-//! are those of the first look. A changed one is reported, also if it is as it was by then. Breakpoints are compared with
-//! Linux's own record of them, which it writes before it enables one.
+//! are those of the first look. A changed one is reported, even if it is as it was by then. Breakpoints are compared
+//! with Linux's own record of them, which it writes before it enables one.
 //!
 //! On a host of Intel virtual machines, KVM leaves a guest's STAR, LSTAR, CSTAR and SFMASK in place while their thread
 //! runs in the kernel. There these four are not judged.

@@ -331,6 +331,12 @@
 #define KYOZON_LOAD_UNTESTED_HARDWARE 2
 
 /*
+ [`Load::flags`]: the cokernel outlives a panic of Linux that would wait for ever: no crash kernel is loaded, and
+ `kernel.panic` is 0.
+ */
+#define KYOZON_LOAD_OUTLIVES_PANIC 4
+
+/*
  [`Status::state`]: nothing is loaded.
  */
 #define KYOZON_STATE_EMPTY 0

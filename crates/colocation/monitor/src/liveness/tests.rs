@@ -4,6 +4,7 @@ use crate::fake::{self, physical, FakeMemory, DIRECT, IMAGE_BYTES, TEXT, TEXT_PH
 const OFFSETS: u64 = TEXT + 0x1000;
 const CPUS: u64 = TEXT + 0x2000;
 const WITHOUT_TIMER: u64 = TEXT + 0x2008;
+const PANIC: u64 = TEXT + 0x2010;
 /// Offsets of the symbols in an area, and where the areas lie.
 const QUEUE: u64 = 0x1_0000;
 const STATISTICS: u64 = 0x1_0100;
@@ -42,6 +43,7 @@ impl World {
             (OFFSETS, b'D', "__per_cpu_offset"),
             (CPUS, b'D', "nr_cpu_ids"),
             (WITHOUT_TIMER, b'D', "tick_nohz_full_running"),
+            (PANIC, b'D', "panic_cpu"),
         ];
         let layouts = [
             ("kernel_cpustat.cpustat", 0, 80),
@@ -54,6 +56,7 @@ impl World {
         let memory = FakeMemory::new(TEXT_PHYSICAL + IMAGE_BYTES);
         memory.put(physical(BUSY), b"forever\0");
         memory.set(physical(CPUS), 2);
+        memory.set(physical(PANIC), u64::from(NO_CPU));
         for (cpu, area) in AREA.into_iter().enumerate() {
             memory.set(physical(OFFSETS + 8 * cpu as u64), area.wrapping_sub(QUEUE));
             memory.set(physical(area + 16), IDLE);
@@ -138,4 +141,20 @@ fn cpus_without_a_timer_are_not_judged() {
     w.memory.set(physical(WITHOUT_TIMER), 1);
     assert_eq!(w.pass(30_000, &[]), [""; 0]);
     assert_eq!(Check::<FakeMemory>::coverage(&w.check).unjudged, 1);
+}
+
+#[test]
+fn a_panic_that_stays_is_found_once() {
+    let mut w = World::new();
+    assert_eq!(w.pass(3_000, &[0, 1]), [""; 0]);
+    // A crash kernel that does not start: Linux goes on.
+    w.memory.set(physical(PANIC), 1);
+    assert_eq!(w.pass(800, &[0, 1]), [""; 0]);
+    w.memory.set(physical(PANIC), u64::from(NO_CPU));
+    w.pass(200, &[0, 1]);
+    w.memory.set(physical(PANIC), 0);
+    let stands = |w: &World| Check::<FakeMemory>::stands(&w.check, PANICKED, 0);
+    assert!(!stands(&w));
+    assert_eq!(w.pass(2_000, &[0, 1]), ["CPU 0: for 1 s"]);
+    assert!(stands(&w));
 }
