@@ -314,12 +314,18 @@ impl StepWalk<'_> {
             if offset + SITE_BYTES <= left.start {
                 continue;
             }
-            let (live, before) = self.site_at(offset)?;
-            if live == before {
+            if offset / 8 == PAGE_WORDS - 1 && !left.has(offset / 8) {
+                // What it has on the next page is judged there.
                 continue;
             }
+            let live = six_bytes(offset, |word| Some(self.live.get(word)?.load(Relaxed)))?;
+            // Most sites of a traced kernel. Where the copy has the same call, nothing is left to explain.
             if rules.is_usual_call(site, live) {
                 left.accept(offset, NEAR_BYTES);
+                continue;
+            }
+            let before = six_bytes(offset, |word| self.copy.get(word).copied())?;
+            if live == before {
                 continue;
             }
             match rules.judge(site, &site_bytes(live), &site_bytes(before)) {
@@ -329,7 +335,7 @@ impl StepWalk<'_> {
         }
         while let Some(offset) = left.first() {
             let probes = rules.layout.probes.as_ref()?;
-            let (live, _) = self.site_at(offset)?;
+            let live = six_bytes(offset, |word| Some(self.live.get(word)?.load(Relaxed)))?;
             let at = self.page + offset as u64;
             match probes::probe_bytes(rules.kernel, probes, at, &site_bytes(live)) {
                 0 => return None,
@@ -338,18 +344,14 @@ impl StepWalk<'_> {
         }
         Some(!left.words[BLOCK + 1])
     }
+}
 
-    /// The live and the copied bytes of a site at `offset`, the first one lowest; `None` near the page's end.
-    #[inline]
-    fn site_at(&self, offset: usize) -> Option<(u64, u64)> {
-        let (at, shift) = (offset / 8, offset % 8 * 8);
-        let six = |low: u64, high: u64| {
-            let both = (u128::from(low) | u128::from(high) << 64) >> shift;
-            both as u64 & ((1 << (8 * SITE_BYTES)) - 1)
-        };
-        let live = [self.live.get(at)?, self.live.get(at + 1)?].map(|word| word.load(Relaxed));
-        Some((six(live[0], live[1]), six(*self.copy.get(at)?, *self.copy.get(at + 1)?)))
-    }
+/// The [`SITE_BYTES`] bytes at `offset` of a page, the first one lowest; `None` near the page's end.
+#[inline]
+fn six_bytes(offset: usize, word: impl Fn(usize) -> Option<u64>) -> Option<u64> {
+    let (at, shift) = (offset / 8, offset % 8 * 8);
+    let both = u128::from(word(at)?) | u128::from(word(at + 1)?) << 64;
+    Some((both >> shift) as u64 & ((1 << (8 * SITE_BYTES)) - 1))
 }
 
 /// The differing bits of a block that nothing has explained, with those of the word before it and of the one behind it.
@@ -360,21 +362,33 @@ struct Differences {
 }
 
 impl Differences {
-    /// Explains the `length` bytes at `offset`, which is at most a word before the block.
+    /// Explains the `length` bytes at `offset`, 1 to 8, which is at most a word before the block.
     #[inline]
     fn accept(&mut self, offset: usize, length: usize) {
         let place = (offset + 8).wrapping_sub(self.start);
-        let bits = (u128::MAX >> (128 - 8 * length)) << (place % 8 * 8);
-        for (word, bits) in (place / 8..).zip([bits as u64, (bits >> 64) as u64]) {
-            if let Some(word) = self.words.get_mut(word) {
-                *word &= !bits;
+        let (bits, shift) = (u64::MAX >> (64 - 8 * length), place % 8 * 8);
+        if let Some(word) = self.words.get_mut(place / 8) {
+            *word &= !(bits << shift);
+        }
+        if shift + 8 * length > 64 {
+            if let Some(word) = self.words.get_mut(place / 8 + 1) {
+                *word &= !(bits >> (64 - shift));
             }
         }
+    }
+
+    /// Whether word `word` of the page, which is in the block, differs.
+    fn has(&self, word: usize) -> bool {
+        self.words.get((word + 1).wrapping_sub(self.start / 8)).is_none_or(|word| *word != 0)
     }
 
     /// The offset of the first byte in the block that differs.
     fn first(&self) -> Option<usize> {
         let words = self.words.get(1..=BLOCK)?;
+        // Mostly, nothing is left.
+        if words.iter().fold(0, |all, word| all | word) == 0 {
+            return None;
+        }
         let word = words.iter().position(|word| *word != 0)?;
         Some(self.start + 8 * word + words.get(word)?.trailing_zeros() as usize / 8)
     }
