@@ -42,6 +42,7 @@ setup: ## Install missing packages, download kernels into the cache
 	@$(LAB) fetch >/dev/null
 
 build: ## Build programs and images
+	@test -e "$(KYOZON_CACHE)/env" || { echo "make build: what it needs is not installed: run make setup" >&2; exit 1; }
 	@$(ENV) && "$(CURDIR)/scripts/own-target.sh"
 	@test -e "$(KYOZON_CACHE)/product/kyozon" || echo "build: programs and images (the first build takes some minutes)" >&2
 	@$(ENV) && cd "$(CURDIR)" && "$${CARGO:-cargo}" build --locked --quiet -p kyozon-lab --bin kyozon-lab -p kyozon-counter --lib
