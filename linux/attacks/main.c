@@ -5,6 +5,8 @@
  *
  *   /proc/kyozon-attacks	write ATTACK [ARGUMENT]: run an attack
  *				write undo [ATTACK]: undo this one, or all
+ *				write hold MS ATTACK [ARGUMENT]: run an attack, and undo
+ *				it MS ms later
  *				write spin MS: later attacks keep interrupts off for
  *				MS ms on their CPU, right after the tampering
  *				write stall SECONDS: keep interrupts off on this CPU
@@ -16,6 +18,7 @@
  */
 #define pr_fmt(fmt) "kyozon-attacks: " fmt
 
+#include <linux/delay.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -28,6 +31,7 @@
 #include "attacks.h"
 
 #define SPIN_MAX_MS	10000
+#define HOLD_MAX_MS	10000
 #define STALL_MAX_S	3600
 
 static struct attack *const attacks[] = {
@@ -133,6 +137,29 @@ static int begin(struct attack *attack, char *argument)
 	return error;
 }
 
+static int hold(char *line)
+{
+	char *word = strsep(&line, " ");
+	struct attack *attack;
+	unsigned int ms;
+	int error;
+
+	if (kstrtouint(word, 0, &ms))
+		return -EINVAL;
+	if (ms > HOLD_MAX_MS)
+		return -ERANGE;
+	word = strsep(&line, " ");
+	attack = word ? find(word) : NULL;
+	if (!attack)
+		return -EINVAL;
+	error = begin(attack, line ? line : "");
+	if (error)
+		return error;
+	usleep_range(ms * 1000, ms * 1000 + 10);
+	undo(attack);
+	return 0;
+}
+
 static int run_command(char *line)
 {
 	char *argument = strim(line);
@@ -154,6 +181,8 @@ static int run_command(char *line)
 		undo(attack);
 		return 0;
 	}
+	if (!strcmp(word, "hold"))
+		return hold(argument);
 	if (!strcmp(word, "root"))
 		return root_try(argument);
 	if (!strcmp(word, "stall")) {
