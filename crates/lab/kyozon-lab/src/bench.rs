@@ -5,6 +5,7 @@ mod as_guest;
 mod cokernel;
 mod costs;
 mod delay;
+mod detection;
 mod fileio;
 pub mod fresh;
 mod ipc;
@@ -45,13 +46,14 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table, by name.
-const TABLES: [(&str, Measure); 16] = [
+const TABLES: [(&str, Measure); 17] = [
     ("lab", lab),
     ("latency", latency::measure),
     ("trip", trip::measure),
     ("ipc", ipc::measure),
     ("interrupt-delay", delay::measure),
     ("overhead", overhead::measure),
+    ("detection", detection::measure),
     ("guest", as_guest::measure),
     ("shm", shm::measure),
     ("start", start::measure),
