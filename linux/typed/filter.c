@@ -10,7 +10,9 @@
  * the checker demands of a view; and no one changes what the program has read.
  *
  * A queued packet does not refer to its interface, which may be gone when the
- * packet comes out of the queue.
+ * packet comes out of the queue. What else it refers to, such as its route or
+ * its connection, lasts as long as the namespace, which a filter keeps as a
+ * socket does.
  */
 #include <linux/capability.h>
 #include <linux/fs.h>
@@ -41,6 +43,7 @@
 struct typed_filter {
 	/* NULL if the interface has gone; changes with the RTNL held */
 	struct net_device __rcu *device;
+	struct net *net;
 	bool passes_when_full;
 	wait_queue_head_t waiters;
 
@@ -356,6 +359,7 @@ void typed_filter_end(struct typed_filter *filter)
 	if (device)
 		leave(filter, device);
 	rtnl_unlock();
+	put_net(filter->net);
 	kfree(filter);
 }
 
@@ -409,6 +413,7 @@ int typed_filter_start(struct typed_filter **to, const struct kyozon_typed_filte
 		kfree(filter);
 		return explain(error, message);
 	}
+	filter->net = get_net(net);
 	/* For typed_poll(), which takes no lock. */
 	smp_store_release(to, filter);
 	return 0;

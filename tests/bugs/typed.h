@@ -24,7 +24,10 @@ static inline int typed_device(void)
 	exit(2);
 }
 
-/* Loads a program whose import 0 means this function. Returns why it is refused, or NULL. */
+/*
+ * Loads a program whose import 0 means this function, or, if that is 0, whose imports have their own numbers. Returns
+ * why it is refused, or NULL.
+ */
 static inline const char *typed_load(int device, const char *path, uint32_t import)
 {
 	static uint8_t file[1 << 16];
@@ -40,8 +43,8 @@ static inline const char *typed_load(int device, const char *path, uint32_t impo
 	load.check.version = KYOZON_TYPED_VERSION;
 	load.check.file.address = (uintptr_t)file;
 	load.check.file.bytes = bytes;
-	load.imports = (uintptr_t)&import;
-	load.import_count = 1;
+	load.imports = import ? (uintptr_t)&import : 0;
+	load.import_count = import ? 1 : 0;
 	return ioctl(device, KYOZON_IOCTL_TYPED_LOAD, &load) ? (const char *)load.check.message : NULL;
 }
 
@@ -52,6 +55,17 @@ static inline struct kyozon_typed_run typed_run(void)
 
 	memset(run.handles, -1, sizeof(run.handles));
 	return run;
+}
+
+/* Filters the packets of interface 1, which is lo in each namespace. */
+static inline void typed_filter(int device)
+{
+	struct kyozon_typed_filter filter = { .version = KYOZON_TYPED_VERSION, .interface = 1 };
+
+	if (!ioctl(device, KYOZON_IOCTL_TYPED_FILTER, &filter))
+		return;
+	fprintf(stderr, "filter: %s\n", (const char *)filter.message);
+	exit(2);
 }
 
 /*
