@@ -235,13 +235,14 @@ static unsigned int link_bytes(const struct sk_buff *packet)
 /*
  * Brings bytes from the start of a packet into one piece. What was merged of
  * several packets has the headers there, and is not to be divided elsewhere.
+ * Fragments that were merely put together can be.
  */
 static bool bring_together(struct sk_buff *packet, u64 bytes)
 {
 	unsigned int link = link_bytes(packet);
 
 	bytes = min_t(u64, bytes, link + packet->len);
-	if (skb_has_frag_list(packet))
+	if (skb_has_frag_list(packet) && skb_is_gso(packet))
 		return true;
 	return bytes <= link || pskb_may_pull(packet, bytes - link);
 }
