@@ -45,7 +45,7 @@ struct typed_filter {
 	struct net_device __rcu *device;
 	struct net *net;
 	bool passes_when_full;
-	wait_queue_head_t waiters;
+	wait_queue_head_t *waiters;
 
 	/* These four have the queue's lock, */
 	struct sk_buff_head queue;
@@ -179,8 +179,8 @@ static rx_handler_result_t queue(struct typed_filter *filter, struct sk_buff *pa
 		return RX_HANDLER_PASS;
 	if (full)
 		return when_full(filter, device, packet);
-	if (wq_has_sleeper(&filter->waiters))
-		wake_up_interruptible_poll(&filter->waiters, EPOLLIN | EPOLLRDNORM);
+	if (wq_has_sleeper(filter->waiters))
+		wake_up_interruptible_poll(filter->waiters, EPOLLIN | EPOLLRDNORM);
 	return RX_HANDLER_CONSUMED;
 }
 
@@ -388,8 +388,8 @@ static int explain(int error, char *message)
 	return typed_err(message, error, "the interface allows no handler of packets");
 }
 
-int typed_filter_start(struct typed_filter **to, const struct kyozon_typed_filter *request,
-		       char *message)
+int typed_filter_start(struct typed_filter **to, wait_queue_head_t *waiters,
+		       const struct kyozon_typed_filter *request, char *message)
 {
 	struct net *net = current->nsproxy->net_ns;
 	struct typed_filter *filter;
@@ -405,7 +405,7 @@ int typed_filter_start(struct typed_filter **to, const struct kyozon_typed_filte
 	filter->passes_when_full = request->flags & KYOZON_TYPED_FULL_PASSES;
 	filter->room = QUEUE_PACKETS;
 	skb_queue_head_init(&filter->queue);
-	init_waitqueue_head(&filter->waiters);
+	filter->waiters = waiters;
 	rtnl_lock();
 	device = __dev_get_by_index(net, request->interface);
 	error = device ? enter_device(filter, device) : -ENODEV;
@@ -420,12 +420,10 @@ int typed_filter_start(struct typed_filter **to, const struct kyozon_typed_filte
 	return 0;
 }
 
-__poll_t typed_filter_poll(struct typed_filter *filter, struct file *file,
-			   struct poll_table_struct *table)
+__poll_t typed_filter_events(struct typed_filter *filter)
 {
 	__poll_t events = 0;
 
-	poll_wait(file, &filter->waiters, table);
 	if (!skb_queue_empty_lockless(&filter->queue))
 		events |= EPOLLIN | EPOLLRDNORM;
 	if (!rcu_access_pointer(filter->device))
@@ -457,7 +455,7 @@ static int happened(struct notifier_block *block, unsigned long what, void *data
 	case NETDEV_UNREGISTER:
 		leave(filter, device);
 		lose_queue(filter);
-		wake_up_interruptible_poll(&filter->waiters, EPOLLHUP);
+		wake_up_interruptible_poll(filter->waiters, EPOLLHUP);
 		break;
 	}
 	return NOTIFY_DONE;

@@ -10,6 +10,7 @@
 #include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/uaccess.h>
+#include <linux/wait.h>
 #include <asm/cpufeature.h>
 
 #include "typed.h"
@@ -23,6 +24,8 @@ struct typed_open {
 	unsigned long spare;
 	/* of packets, or NULL; it stays until the device is closed */
 	struct typed_filter *filter;
+	/* for its packets, perhaps before it is there */
+	wait_queue_head_t waiters;
 };
 
 int typed_err(char *message, int error, const char *format, ...)
@@ -179,7 +182,8 @@ static int do_filter(struct typed_open *open, struct kyozon_typed_filter *reques
 	if (open->filter)
 		error = typed_err(request->message, -EBUSY, "this device has a filter already");
 	else
-		error = typed_filter_start(&open->filter, request, request->message);
+		error = typed_filter_start(&open->filter, &open->waiters, request,
+					   request->message);
 	mutex_unlock(&open->lock);
 	return error;
 }
@@ -222,6 +226,7 @@ static int typed_open(struct inode *inode, struct file *file)
 	if (!open)
 		return -ENOMEM;
 	mutex_init(&open->lock);
+	init_waitqueue_head(&open->waiters);
 	file->private_data = open;
 	return 0;
 }
@@ -241,9 +246,11 @@ static int typed_release(struct inode *inode, struct file *file)
 static __poll_t typed_poll(struct file *file, struct poll_table_struct *table)
 {
 	struct typed_open *open = file->private_data;
-	struct typed_filter *filter = smp_load_acquire(&open->filter);
+	struct typed_filter *filter;
 
-	return filter ? typed_filter_poll(filter, file, table) : DEFAULT_POLLMASK;
+	poll_wait(file, &open->waiters, table);
+	filter = smp_load_acquire(&open->filter);
+	return filter ? typed_filter_events(filter) : DEFAULT_POLLMASK;
 }
 
 static void typed_show(struct seq_file *to, struct file *file)

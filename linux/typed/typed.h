@@ -10,6 +10,7 @@
 #define KYOZON_TYPED_H
 
 #include <linux/types.h>
+#include <linux/wait.h>
 
 #include <kyozon/abi.h>
 
@@ -86,18 +87,18 @@ int typed_program_load(const struct typed_program *program,
 
 /* filter.c: a program's filter of the packets that an interface receives */
 struct typed_filter;
-struct file;
-struct poll_table_struct;
 struct seq_file;
 int typed_filter_init(void);
 void typed_filter_exit(void);
-/* On failure, message has the reason if it is not a lack of memory. */
-int typed_filter_start(struct typed_filter **to, const struct kyozon_typed_filter *request,
-		       char *message);
+/*
+ * waiters are woken for its packets and its end. On failure, message has the
+ * reason if it is not a lack of memory.
+ */
+int typed_filter_start(struct typed_filter **to, wait_queue_head_t *waiters,
+		       const struct kyozon_typed_filter *request, char *message);
 /* Passes what is queued. No program has packets of it. */
 void typed_filter_end(struct typed_filter *filter);
-__poll_t typed_filter_poll(struct typed_filter *filter, struct file *file,
-			   struct poll_table_struct *table);
+__poll_t typed_filter_events(struct typed_filter *filter);
 void typed_filter_show(struct typed_filter *filter, struct seq_file *to);
 
 /* run.c: runs of programs */
