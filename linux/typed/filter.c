@@ -16,11 +16,13 @@
  */
 #include <linux/capability.h>
 #include <linux/fs.h>
+#include <linux/memcontrol.h>
 #include <linux/netdevice.h>
 #include <linux/nsproxy.h>
 #include <linux/percpu.h>
 #include <linux/poll.h>
 #include <linux/rtnetlink.h>
+#include <linux/sched/mm.h>
 #include <linux/seq_file.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
@@ -94,13 +96,30 @@ static void mark_as_seen(struct sk_buff *packet)
 	packet->redirected = 1;
 }
 
+/* The group that memory is charged to if it is nobody's in particular. */
+static struct mem_cgroup *root_group(void)
+{
+	struct mem_cgroup *group = NULL;
+#ifdef CONFIG_MEMCG
+	struct mem_cgroup *next;
+
+	rcu_read_lock();
+	for (next = mem_cgroup_from_task(current); next; next = parent_mem_cgroup(next))
+		group = next;
+	rcu_read_unlock();
+#endif
+	return group;
+}
+
 /*
  * Lets an interface receive a packet again. Not with netif_receive_skb(), which
  * may leave that to another CPU, whose handler would not recognize the packet.
+ * What Linux allocates, such as new connections, is not the process's memory.
  */
 static void pass(struct typed_filter *filter, struct sk_buff *packet)
 {
 	struct net_device *device;
+	struct mem_cgroup *group;
 
 	local_bh_disable();
 	rcu_read_lock();
@@ -111,7 +130,9 @@ static void pass(struct typed_filter *filter, struct sk_buff *packet)
 		mark_as_seen(packet);
 		this_cpu_write(passing.filter, filter);
 		this_cpu_write(passing.packet, packet);
+		group = set_active_memcg(root_group());
 		netif_receive_skb_core(packet);
+		set_active_memcg(group);
 		/* The packet may have gone another way than to the handler. */
 		this_cpu_write(passing.packet, NULL);
 	} else {
