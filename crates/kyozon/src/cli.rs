@@ -4,6 +4,7 @@ mod load;
 mod run;
 mod values;
 
+use crate::events::Format;
 use clap::{Parser, Subcommand, ValueEnum};
 pub use load::{Isolation, LoadOptions, Tick, Watch};
 pub use run::{Backend, RunOptions};
@@ -66,8 +67,11 @@ pub enum Command {
         /// Continue until interrupted, or until the cokernel is unloaded
         #[arg(long, short)]
         follow: bool,
-        /// Print one JSON object per line
-        #[arg(long)]
+        /// How to print them
+        #[arg(long, value_enum, default_value_t)]
+        format: Format,
+        /// The same as --format json
+        #[arg(long, conflicts_with = "format")]
         json: bool,
     },
     /// Run a unikernel, in a virtual machine or in a confined process

@@ -1,32 +1,36 @@
-//! The event ring as text and as JSON.
+//! The event ring as text, as JSON, and for the logs of systems.
+
+mod format;
+pub mod journal;
+mod meaning;
 
 use crate::checks::nanoseconds;
 use crate::colocation::loaded;
 use crate::machine::{Machine, Now};
 use anyhow::{bail, Result};
-use kyozon_abi::events::{
-    EventRecord, EVENT_FAULT, EVENT_FINDING, EVENT_NOTE, EVENT_REPAIR, EVENT_RESTART,
-    EVENT_TEXT_BYTES, EVENT_WALL,
-};
+pub use format::Format;
+use format::{Event, Line, Origin};
+use kyozon_abi::events::{EventRecord, EVENT_TEXT_BYTES};
 use kyozon_channel::events::{printable, EventReader, Unusable};
 use kyozon_channel::memory::Load;
 use kyozon_channel::ring::Outcome;
 use kyozon_monitor::class::Class;
-use serde_json::json;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Maximum length of a joined line; the layer's lines are shorter.
 const LINE_BYTES: usize = 4 * EVENT_TEXT_BYTES;
 
-/// Prints the ring; with `follow` continues until the cokernel is unloaded or the reader of `out` is gone.
+/// Prints the ring, an event with each write; with `follow` continues until the cokernel is unloaded or the reader of
+/// `out` is gone.
 pub fn print<M: Machine>(
     machine: &mut M,
     out: &mut impl Write,
     follow: bool,
-    json: bool,
+    format: Format,
 ) -> Result<ExitCode> {
-    match print_to(machine, out, follow, json) {
+    match print_to(machine, out, follow, format) {
         Err(error) => match error.downcast_ref::<io::Error>() {
             Some(gone) if gone.kind() == io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
             _ => Err(error),
@@ -39,13 +43,15 @@ fn print_to<M: Machine>(
     machine: &mut M,
     out: &mut impl Write,
     follow: bool,
-    json: bool,
+    format: Format,
 ) -> Result<ExitCode> {
     let Some(mut ring) = open(machine)? else {
         eprintln!("kyozon: nothing is loaded");
         return Ok(ExitCode::from(3));
     };
-    let mut printer = Printer { out, json, khz: ring.tsc_khz(), now: machine.now(), partial: None };
+    let origin = origin(machine, ring.loaded_tsc());
+    let (khz, now) = (ring.tsc_khz(), machine.now());
+    let mut printer = Printer { out, format, origin, khz, now, partial: None };
     loop {
         // Checked before draining, so that the last records are printed.
         let continues = follow && ring.is_open();
@@ -54,7 +60,7 @@ fn print_to<M: Machine>(
         if !continues {
             printer.finish_line()?;
             if follow {
-                printer.remark("the cokernel was unloaded", json!({ "kind": "unloaded" }))?;
+                printer.write(&Line::Unloaded)?;
             }
         }
         printer.out.flush()?;
@@ -62,6 +68,19 @@ fn print_to<M: Machine>(
             return Ok(ExitCode::SUCCESS);
         }
     }
+}
+
+/// Where events come from: for people who read those of many machines.
+fn origin<M: Machine>(machine: &M, loaded_tsc: u64) -> Origin {
+    let line = |path: &str| {
+        let bytes = machine.read(Path::new(path)).unwrap_or_default();
+        let line: String =
+            bytes.iter().take_while(|b| **b != b'\n').map(|b| char::from(*b)).collect();
+        line.replace(|c: char| !c.is_ascii_graphic(), "?")
+    };
+    let [host, boot_id] =
+        ["/proc/sys/kernel/hostname", "/proc/sys/kernel/random/boot_id"].map(line);
+    Origin { host, boot_id, loaded_tsc }
 }
 
 /// `None` if nothing is loaded.
@@ -77,7 +96,8 @@ fn open<M: Machine>(machine: &mut M) -> Result<Option<EventReader<M::Ring>>> {
 
 struct Printer<'a, W> {
     out: &'a mut W,
-    json: bool,
+    format: Format,
+    origin: Origin,
     khz: u64,
     now: Now,
     /// An incomplete line and its first record.
@@ -113,10 +133,7 @@ impl<W: Write> Printer<'_, W> {
             return Ok(());
         }
         self.finish_line()?;
-        self.remark(
-            &format!("{records} records lost: overwritten before they were read"),
-            json!({ "kind": "lost", "records": records }),
-        )
+        self.write(&Line::Lost(records))
     }
 
     fn record(&mut self, record: EventRecord) -> Result<()> {
@@ -133,52 +150,24 @@ impl<W: Write> Printer<'_, W> {
         let Some((record, text)) = self.partial.take() else { return Ok(()) };
         let age_ms = nanoseconds(self.now.tsc.saturating_sub(record.tsc), self.khz) / 1_000_000;
         let time = utc(self.now.unix_ms.saturating_sub(age_ms));
-        if self.json {
-            let (class, code) = Class::of_event(record.code);
-            let mut line = json!({
-                "sequence": record.sequence,
-                "tsc": record.tsc,
-                "tick": record.tick,
-                "time": time,
-                "age_ms": age_ms,
-                "kind": kind(record.kind),
-                "code": code,
-                "text": text,
-            });
-            if let Some(class) = class {
-                line["class"] = json!(class.name());
-            }
-            writeln!(self.out, "{line}")?;
-        } else {
-            let word = match record.kind {
-                EVENT_NOTE => "note".into(),
-                known => kind(known).to_uppercase(),
-            };
-            writeln!(self.out, "{time} {word:7} {text}")?;
-        }
-        Ok(())
+        let (class, code) = Class::of_event(record.code);
+        let EventRecord { sequence, kind, tsc, tick, .. } = record;
+        self.write(&Line::Event(Event {
+            sequence,
+            kind,
+            tsc,
+            tick,
+            class,
+            code,
+            time,
+            age_ms,
+            text,
+        }))
     }
 
-    /// Prints a line that is not an event of the ring.
-    fn remark(&mut self, text: &str, value: serde_json::Value) -> Result<()> {
-        if self.json {
-            writeln!(self.out, "{value}")?;
-        } else {
-            writeln!(self.out, "-- {text}")?;
-        }
-        Ok(())
-    }
-}
-
-fn kind(number: u32) -> String {
-    match number {
-        EVENT_NOTE => "note".into(),
-        EVENT_FINDING => "finding".into(),
-        EVENT_REPAIR => "repair".into(),
-        EVENT_FAULT => "fault".into(),
-        EVENT_WALL => "wall".into(),
-        EVENT_RESTART => "restart".into(),
-        _ => format!("kind {number}"),
+    fn write(&mut self, line: &Line) -> Result<()> {
+        let text = self.format.line(&self.origin, line);
+        Ok(self.out.write_all(text.as_bytes())?)
     }
 }
 

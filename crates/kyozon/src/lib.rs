@@ -6,7 +6,7 @@
 //! | [`checks`] | the status of the monitor's checks, as text and as JSON |
 //! | [`cli`] | commands and options |
 //! | [`colocation`] | load, unload and status, over the trait [`machine::Machine`] |
-//! | [`events`] | the event ring as text and as JSON |
+//! | [`events`] | the event ring as text, as JSON, and for the logs of systems |
 //! | [`groups`] | ps and kill: requests to the groups' keepers |
 //! | [`library`] | commands on library Linux, which another program has |
 //! | [`machine`] | this machine: its module, its `/dev/kyozon`; the only `unsafe` |

@@ -2,12 +2,16 @@
 
 use clap::{CommandFactory, Parser};
 use kyozon::cli::{Bench, Cli, Command};
+use kyozon::events::journal::{self, Journal};
+use kyozon::events::Format;
 use kyozon::machine::{Machine, ThisMachine};
 use kyozon::typed::Typed;
-use kyozon::{bench, colocation, events, groups, library, policy, report, typed, unikernel};
+use kyozon::{
+    bench, colocation, events, groups, library, policy, report, typed, unikernel,
+};
 use kyozon_tender::console;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -53,8 +57,13 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
             writeln!(out, "{}", if json { report::json(&status)? } else { report::text(&status) })?;
             code = report::exit_code(&status);
         }
-        Command::Events { follow, json } => {
-            return events::print(&mut ThisMachine, &mut io::stdout().lock(), follow, json);
+        Command::Events { follow, format, json } => {
+            let format = if json { Format::Json } else { format };
+            if format == Format::Journal {
+                let mut journal = Journal::connect(Path::new(journal::SOCKET))?;
+                return events::print(&mut ThisMachine, &mut journal, follow, format);
+            }
+            return events::print(&mut ThisMachine, &mut io::stdout().lock(), follow, format);
         }
         Command::Run(options) => return unikernel::run(&options),
         Command::Fs { words } => return Err(library::fs(&words)),

@@ -14,7 +14,7 @@ now() {
 
 # events: prints the number, the kind and the text of each event after $mark.
 events() {
-	kyozon events --json | sed -n 's/.*"kind":"\([a-z]*\)",.*"sequence":\([0-9]*\),"text":"\(.*\)","tick".*/\2 \1 \3/p' |
+	kyozon events --json | sed -n 's/.*"kind":"\([a-z]*\)",.*"sequence":\([0-9]*\),.*"text":"\(.*\)","tick".*/\2 \1 \3/p' |
 		awk -v mark="$mark" '$1 > mark'
 }
 

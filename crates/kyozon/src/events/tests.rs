@@ -1,6 +1,8 @@
 use super::*;
 use crate::fake::{Fake, Ring};
+use kyozon_abi::events::{EVENT_FAULT, EVENT_FINDING, EVENT_NOTE, EVENT_REPAIR};
 use kyozon_channel::events::EventWriter;
+use serde_json::json;
 
 /// Words before the first record.
 const HEAD: usize = kyozon_abi::events::RECORDS_OFFSET as usize / 8;
@@ -8,12 +10,16 @@ const HEAD: usize = kyozon_abi::events::RECORDS_OFFSET as usize / 8;
 const NOW: Now = Now { tsc: 61_000_000, unix_ms: 1_700_040_600_000 };
 
 fn machine(ring: &Ring) -> Fake {
-    Fake { module: true, loaded: true, ring: ring.clone(), now: NOW, ..Fake::default() }
+    let mut machine =
+        Fake { module: true, loaded: true, ring: ring.clone(), now: NOW, ..Fake::default() };
+    machine.files.put("hostname", b"a host\n".into());
+    machine.files.put("boot_id", b"b00t\n".into());
+    machine
 }
 
-fn printed(machine: &mut Fake, follow: bool, json: bool) -> Vec<String> {
+fn printed(machine: &mut Fake, follow: bool, format: Format) -> Vec<String> {
     let mut out = Vec::new();
-    print(machine, &mut out, follow, json).unwrap();
+    print(machine, &mut out, follow, format).unwrap();
     String::from_utf8(out).unwrap().lines().map(str::to_owned).collect()
 }
 
@@ -27,7 +33,7 @@ fn lines_have_a_time_a_kind_and_a_text() {
     writer.write(EVENT_FAULT, 0, 61_000_000, 4, b"end");
     writer.write(77, 0, 61_000_000, 5, b"what");
     assert_eq!(
-        printed(&mut machine(&ring), false, false),
+        printed(&mut machine(&ring), false, Format::Text),
         [
             "2023-11-15T09:29:00.000Z note    one".to_owned(),
             format!("2023-11-15T09:29:59.999Z FINDING {}", "x".repeat(230)),
@@ -36,13 +42,14 @@ fn lines_have_a_time_a_kind_and_a_text() {
             "2023-11-15T09:30:00.000Z KIND 77 what".to_owned(),
         ]
     );
-    let lines = printed(&mut machine(&ring), false, true);
+    let lines = printed(&mut machine(&ring), false, Format::Json);
     let value: serde_json::Value = serde_json::from_str(&lines[1]).unwrap();
     assert_eq!(
         value,
         json!({
+            "schema": "kyozon.event/1", "host": "a?host", "boot_id": "b00t", "id": "b00t-1000-1",
             "sequence": 1, "tsc": 60_999_000, "tick": 2, "time": "2023-11-15T09:29:59.999Z", "age_ms": 1,
-            "kind": "finding", "code": 7, "text": "x".repeat(230),
+            "kind": "finding", "severity": "critical", "code": 7, "text": "x".repeat(230),
         })
     );
     assert_eq!(lines.len(), 5);
@@ -53,8 +60,8 @@ fn terminal_control_bytes_are_not_printed() {
     let ring = Ring::new(8);
     EventWriter::new(ring.clone()).unwrap().write(EVENT_NOTE, 0, 0, 0, b"abcdefgh");
     ring.set(HEAD + 5, u64::from_le_bytes(*b"\x1b[2J\r\n\x9b\0"));
-    for json in [false, true] {
-        let lines = printed(&mut machine(&ring), false, json);
+    for format in [Format::Text, Format::Json, Format::Syslog] {
+        let lines = printed(&mut machine(&ring), false, format);
         assert_eq!(lines.len(), 1);
         assert!(lines[0].contains("?[2J????"), "{lines:?}");
     }
@@ -68,16 +75,16 @@ fn lost_records_are_counted_and_long_lines_cut() {
         writer.write(EVENT_NOTE, 0, 61_000_000, 0, b"x");
     }
     let mut machine = machine(&ring);
-    let lines = printed(&mut machine, false, false);
+    let lines = printed(&mut machine, false, Format::Text);
     assert_eq!(lines[0], "-- 1 records lost: overwritten before they were read");
     assert_eq!(lines.len(), 5);
-    let lines = printed(&mut machine, false, true);
-    assert_eq!(lines[0], r#"{"kind":"lost","records":1}"#);
+    let lines = printed(&mut machine, false, Format::Json);
+    assert!(lines[0].contains(r#""kind":"lost","records":1"#), "{lines:?}");
     // A line that never ends is cut.
     for slot in 0..4 {
         ring.set(HEAD + 32 * slot + 4, 1 << 32 | 216);
     }
-    let lines = printed(&mut machine, false, false);
+    let lines = printed(&mut machine, false, Format::Text);
     assert_eq!(lines.len(), 2, "{lines:?}");
 }
 
@@ -99,7 +106,8 @@ fn draining_is_bounded_under_a_busy_writer() {
         fn acquire(&self) {}
     }
     let mut out = Vec::new();
-    let mut printer = Printer { out: &mut out, json: false, khz: 1, now: NOW, partial: None };
+    let (format, origin) = (Format::Text, Origin::default());
+    let mut printer = Printer { out: &mut out, format, origin, khz: 1, now: NOW, partial: None };
     let mut ring = EventReader::new(Busy(Ring::new(4))).unwrap();
     printer.drain(&mut ring).unwrap();
     let text = String::from_utf8(out).unwrap();
@@ -109,7 +117,7 @@ fn draining_is_bounded_under_a_busy_writer() {
 
 #[test]
 fn following_ends_at_unload() {
-    for json in [false, true] {
+    for format in [Format::Text, Format::Json] {
         let ring = Ring::new(8);
         let mut machine = machine(&ring);
         let mut writer = EventWriter::new(ring.clone()).unwrap();
@@ -126,11 +134,14 @@ fn following_ends_at_unload() {
             }),
             Box::new(|_| panic!("polled after the end")),
         ];
-        let lines = printed(&mut machine, true, json);
+        let lines = printed(&mut machine, true, format);
         assert_eq!(lines.len(), 4, "{lines:?}");
         assert!(lines[1].contains("second") && lines[2].contains("third"));
-        let last = if json { r#"{"kind":"unloaded"}"# } else { "-- the cokernel was unloaded" };
-        assert_eq!(lines[3], last);
+        let last = match format {
+            Format::Json => r#""kind":"unloaded","#,
+            _ => "-- the cokernel was unloaded",
+        };
+        assert!(lines[3].contains(last), "{lines:?}");
     }
 }
 
@@ -139,7 +150,7 @@ fn following_ends_without_a_reader() {
     let ring = Ring::new(8);
     let mut machine = machine(&ring);
     machine.script = vec![Box::new(|_| ())];
-    assert!(printed(&mut machine, true, false).is_empty());
+    assert!(printed(&mut machine, true, Format::Text).is_empty());
     assert_eq!(machine.pauses, 2);
 }
 
@@ -147,7 +158,7 @@ fn following_ends_without_a_reader() {
 fn without_a_cokernel_the_status_is_3() {
     let code = |machine: &mut Fake| {
         let mut out = Vec::new();
-        let code = print(machine, &mut out, true, false).unwrap();
+        let code = print(machine, &mut out, true, Format::Text).unwrap();
         assert!(out.is_empty());
         format!("{code:?}")
     };
@@ -164,11 +175,11 @@ fn a_malformed_ring_is_an_error() {
     let ring = Ring::new(8);
     let mut machine = machine(&ring);
     machine.script = vec![Box::new(|ring| ring.set(1, 3)), Box::new(|ring| ring.set(1, 0))];
-    let error = print(&mut machine, &mut Vec::new(), true, false).unwrap_err();
+    let error = print(&mut machine, &mut Vec::new(), true, Format::Text).unwrap_err();
     assert!(error.to_string().contains("backwards"));
     let ring = Ring::new(8);
     ring.set(0, 9);
-    let error = print(&mut self::machine(&ring), &mut Vec::new(), true, false).unwrap_err();
+    let error = print(&mut self::machine(&ring), &mut Vec::new(), true, Format::Text).unwrap_err();
     assert!(error.to_string().contains("version 9"));
 }
 
@@ -192,9 +203,59 @@ fn a_line_about_a_finding_has_its_class() {
     let mut writer = EventWriter::new(ring.clone()).unwrap();
     writer.write(EVENT_FINDING, code, 0, 0, b"a hook");
     writer.write(EVENT_NOTE, 6, 0, 0, b"a note");
-    let lines = printed(&mut machine(&ring), false, true);
+    let lines = printed(&mut machine(&ring), false, Format::Json);
     let value = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
     let class = |line: &str| (value(line)["class"].clone(), value(line)["code"].clone());
     assert_eq!(class(&lines[0]), (json!("hook.hidden"), json!(6)));
     assert_eq!(class(&lines[1]), (json!(null), json!(6)));
+}
+
+#[test]
+fn systems_get_fields() {
+    let ring = Ring::new(8);
+    let code = Class::event_code(Some(Class::ProcessHidden), 1);
+    let mut writer = EventWriter::new(ring.clone()).unwrap();
+    writer.write(EVENT_FINDING, code, 60_999_000, 2, b"hidden: \"a]\"");
+    assert_eq!(
+        printed(&mut machine(&ring), false, Format::Syslog),
+        [concat!(
+            r#"<82>1 2023-11-15T09:29:59.999Z a?host kyozon - - [kyozon@32473 kind="finding" id="b00t-1000-0" "#,
+            r#"class="process.hidden" attack="T1014,T1564"] hidden: "a]""#
+        )]
+    );
+    assert_eq!(
+        printed(&mut machine(&ring), false, Format::Journal),
+        [
+            "MESSAGE=hidden: \"a]\"",
+            "PRIORITY=2",
+            "SYSLOG_IDENTIFIER=kyozon",
+            "KYOZON_KIND=finding",
+            "KYOZON_ID=b00t-1000-0",
+            "KYOZON_CLASS=process.hidden",
+            "KYOZON_ATTACK=T1014,T1564",
+            "KYOZON_TIME=2023-11-15T09:29:59.999Z",
+        ]
+    );
+}
+
+#[test]
+fn a_journal_gets_a_message_with_each_write() {
+    struct Writes(Vec<String>);
+    impl Write for Writes {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.push(String::from_utf8(bytes.into()).unwrap());
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let ring = Ring::new(8);
+    let mut writer = EventWriter::new(ring.clone()).unwrap();
+    writer.write(EVENT_NOTE, 0, 0, 0, &[b'x'; 230]);
+    writer.write(EVENT_NOTE, 0, 0, 0, b"y");
+    let mut out = Writes(Vec::new());
+    print(&mut machine(&ring), &mut out, false, Format::Journal).unwrap();
+    assert_eq!(out.0.len(), 2);
+    assert!(out.0.iter().all(|message| message.starts_with("MESSAGE=")), "{:?}", out.0);
 }

@@ -3,7 +3,7 @@
 # events: prints the sequence number, kind and class of each event that has a class.
 events() {
 	kyozon events --json |
-		sed -n 's/.*"class":"\([^"]*\)",.*"kind":"\([a-z]*\)","sequence":\([0-9]*\),.*/\3 \2 \1/p'
+		sed -n 's/.*"class":"\([^"]*\)",.*"kind":"\([a-z]*\)",.*"sequence":\([0-9]*\),.*/\3 \2 \1/p'
 }
 
 # begin SECONDS: begins a round after a rest.
