@@ -58,6 +58,9 @@ pub enum Command {
         /// Print JSON
         #[arg(long)]
         json: bool,
+        /// Print metrics in the text format of OpenMetrics
+        #[arg(long, conflicts_with = "json")]
+        openmetrics: bool,
     },
     /// Print what the cokernel and its monitor reported
     ///

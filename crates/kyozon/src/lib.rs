@@ -10,6 +10,7 @@
 //! | [`groups`] | ps and kill: requests to the groups' keepers |
 //! | [`library`] | commands on library Linux, which another program has |
 //! | [`machine`] | this machine: its module, its `/dev/kyozon`; the only `unsafe` |
+//! | [`metrics`] | the status as metrics |
 //! | [`monitor`] | the monitor's requirements: a profile of the running kernel, and memory |
 //! | [`payload`] | unpacks the kernel in a bzImage |
 //! | [`report`] | the status as text and as JSON |
@@ -36,6 +37,7 @@ pub mod groups;
 pub mod key;
 pub mod library;
 pub mod machine;
+pub mod metrics;
 pub mod monitor;
 pub mod payload;
 pub mod policy;

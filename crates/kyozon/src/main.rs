@@ -7,7 +7,7 @@ use kyozon::events::Format;
 use kyozon::machine::{Machine, ThisMachine};
 use kyozon::typed::Typed;
 use kyozon::{
-    bench, colocation, events, groups, library, policy, report, typed, unikernel,
+    bench, colocation, events, groups, library, metrics, policy, report, typed, unikernel,
 };
 use kyozon_tender::console;
 use std::io::{self, Write};
@@ -52,9 +52,13 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
             let line = colocation::unload(&mut ThisMachine, key_file.as_deref())?;
             writeln!(out, "{line}")?;
         }
-        Command::Status { json } => {
+        Command::Status { json, openmetrics } => {
             let status = colocation::status(&mut ThisMachine)?;
-            writeln!(out, "{}", if json { report::json(&status)? } else { report::text(&status) })?;
+            match (json, openmetrics) {
+                (_, true) => write!(out, "{}", metrics::text(&status))?,
+                (true, _) => writeln!(out, "{}", report::json(&status)?)?,
+                _ => writeln!(out, "{}", report::text(&status))?,
+            }
             code = report::exit_code(&status);
         }
         Command::Events { follow, format, json } => {
