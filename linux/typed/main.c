@@ -40,11 +40,14 @@ int typed_err(char *message, int error, const char *format, ...)
 
 static int check_version(u32 version, u32 flags, char *message)
 {
-	if (version == KYOZON_TYPED_VERSION && !flags)
-		return 0;
-	return typed_err(message, -EINVAL,
-			 "version %u of the interface; this module has %u",
-			 version, KYOZON_TYPED_VERSION);
+	if (version != KYOZON_TYPED_VERSION)
+		return typed_err(message, -EINVAL,
+				 "version %u of the interface; this module has %u",
+				 version, KYOZON_TYPED_VERSION);
+	if (flags)
+		return typed_err(message, -EINVAL,
+				 "flags %#x of the request are unknown to this module", flags);
+	return 0;
 }
 
 static void unload(struct typed_open *open)
