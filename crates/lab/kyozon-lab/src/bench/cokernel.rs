@@ -19,6 +19,15 @@ pub const LINUXES: [(&str, &str, &str); 3] = [
 /// Time limit of one run, in real time.
 pub const LIMIT: Duration = Duration::from_secs(1500);
 
+/// A script that loads the monitor with the options `$load` and waits until it has learned Linux.
+pub const WATCHED: &str = "kyozon load $load >/dev/null || exit 1
+for turn in $(seq 600); do
+	kyozon events | grep -q 'monitoring Linux' && exit 0
+	sleep 0.1
+done
+kyozon status >&2
+exit 1";
+
 /// A guest with the product, the probe module and the timer of [`HPET`].
 pub fn guest(kernel: &Kernel, append: &str) -> Result<Spec> {
     let spec = product::with_probe(product::install(Spec::new(kernel).append(append))?)?;

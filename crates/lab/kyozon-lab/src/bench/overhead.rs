@@ -1,5 +1,6 @@
 //! Table `overhead`: the share of Linux's time that the monitor takes, at the default period and budget.
 
+use super::cokernel::WATCHED;
 use super::{described, qemu_version, slower_percent};
 use crate::guest::Output;
 use crate::kernels::{Kernel, SERIES};
@@ -19,14 +20,6 @@ pub const WORKLOADS: [(&str, &str); 2] = [
     ("CPU-bound", "for i in 1 2 3 4; do sha256sum /bin/busybox; done >/dev/null"),
     ("fork-bound", "i=0; while [ $i -lt 2000 ]; do (true); i=$((i + 1)); done"),
 ];
-
-/// Loads the monitor and waits until each check has finished its first pass, in which it learns the kernel.
-const WATCHED: &str = "kyozon load && for i in $(seq 300); do \
-         kyozon status >/tmp/status; \
-         [ $(grep -cE '^check *(tasks|text): [1-9]' /tmp/status) = 2 ] && exit 0; \
-         sleep 0.1; \
-     done; \
-     cat /tmp/status >&2; exit 1";
 
 /// Name of each phase, and the script that begins it. All are in one boot, in this order.
 const PHASES: [(&str, &str); 3] = [("before", "true"), ("watched", WATCHED), ("after", "true")];
