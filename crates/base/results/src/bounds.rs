@@ -211,8 +211,8 @@ impl Bound {
         let measured = match (table, &self.row, &self.ratio) {
             (None, ..) => Err("the table is missing".into()),
             (Some(table), Some(row), _) => match table.find(row) {
-                Ok(row) if is_time_or_rate(&row.unit) => {
-                    let (label, unit) = (row.label(), &row.unit);
+                Ok(row) if is_time_or_rate(self.unit(row)) => {
+                    let (label, unit) = (row.label(), self.unit(row));
                     let rule = "bounds hold ratios and counts, not times and rates";
                     return Err(Error::field("row", format!("`{label}` is in `{unit}`: {rule}")));
                 }
@@ -237,6 +237,15 @@ impl Bound {
             bound: at_least.into_iter().chain(at_most).collect::<Vec<_>>().join(" and "),
             why: self.why.clone(),
         })
+    }
+
+    /// The unit of the bounded figure: an extra column has its own, in its name.
+    fn unit<'a>(&'a self, row: &'a Row) -> &'a str {
+        if row.extra.contains_key(&self.value) {
+            &self.value
+        } else {
+            &row.unit
+        }
     }
 
     fn figure(&self, row: &Row) -> Result<f64, String> {

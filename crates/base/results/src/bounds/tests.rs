@@ -8,7 +8,7 @@ fn run(bounds: &str) -> Result<Report> {
     Table::new("boot", "Boot", "From reset to main.", "make bench")
         .row(row("none", "instructions", &[180.0, 182.0, 190.0]).group("default"))
         .row(row("none", "instructions", &[170.0]).group("fast"))
-        .row(row("alone", "us", &[2.0]).extra("mmio", 3.0))
+        .row(row("alone", "us", &[2.0]).extra("mmio", 3.0).extra("late_us", 1.0))
         .row(row("vm", "us", &[5.0, 5.0, 8.0]))
         .row(row("image", "bytes", &[0.0]))
         .write(dir.path())
@@ -38,6 +38,8 @@ fn bounds_hold_or_fail() {
         ("row = 'default/none'\nvalue = 'avg'\nat_least = 184\nat_most = 184", true),
         ("row = 'default/none'\nvalue = 'worst'\nat_least = 191", false),
         ("row = 'image'\nat_most = 0", true),
+        ("row = 'alone'\nvalue = 'mmio'\nat_most = 3", true),
+        ("row = 'alone'\nvalue = 'mmio'\nat_most = 2", false),
         ("ratio = ['vm', 'alone']\nat_most = 2.5", true),
         ("ratio = ['vm', 'alone']\nvalue = 'worst'\nat_most = 2.5", false),
     ] {
@@ -74,6 +76,10 @@ fn times_and_rates_are_refused() {
     assert_eq!(
         error("[[bound]]\nrow = 'vm'\nat_most = 9\nwhy = 'w'"),
         "bound[0].row: `vm` is in `us`: bounds hold ratios and counts, not times and rates"
+    );
+    assert_eq!(
+        error("[[bound]]\nrow = 'alone'\nvalue = 'late_us'\nat_most = 9\nwhy = 'w'"),
+        "bound[0].row: `alone` is in `late_us`: bounds hold ratios and counts, not times and rates"
     );
     for unit in ["ns", "ms", "s", "µs", "us (host)", "MB/s", "events per second", "cycles/call"] {
         assert!(is_time_or_rate(unit), "{unit}");
