@@ -33,6 +33,16 @@ fn quoted_figures_are_those_of_the_json() {
     }
 }
 
+/// Whether they hold is for `make bench CHECK=1` to say.
+#[test]
+fn bounds_can_be_checked() {
+    let report = check(&results(), None).unwrap();
+    assert!(report.lines.len() > 200, "{report}");
+    for line in &report.lines {
+        assert!(line.measured.is_ok(), "{line}");
+    }
+}
+
 #[test]
 fn every_table_is_described() {
     for name in TABLES.iter().map(|(name, _)| *name).chain(["shm-paths"]) {
