@@ -43,13 +43,18 @@ pub enum Action {
     Foreign,
 }
 
+/// Whether the budget is spent.
+pub fn is_spent(t: &Times) -> bool {
+    reached(t.now, t.deadline, t.slack)
+}
+
 fn reached(now: u64, at: u64, slack: u64) -> bool {
     (now.wrapping_add(slack).wrapping_sub(at) as i64) >= 0
 }
 
 /// Decides about an interrupt at `at`. The deadline comes first: a tick that is due then belongs to the next trip.
 pub fn decide(t: &Times, at: At) -> Action {
-    if reached(t.now, t.deadline, t.slack) {
+    if is_spent(t) {
         match at {
             At::Layer => Action::Recheck,
             At::User | At::Cokernel => Action::CutOff,

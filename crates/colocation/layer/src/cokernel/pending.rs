@@ -41,7 +41,7 @@ pub(crate) fn keep_tick(now: u64) {
 
 /// Keeps the tick of a trip that continues in the middle of the cokernel.
 #[no_mangle]
-extern "C" fn layer_keep_trip() {
+pub(crate) extern "C" fn layer_keep_trip() {
     keep(trip!(event));
 }
 

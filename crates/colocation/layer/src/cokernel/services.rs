@@ -1,16 +1,18 @@
 //! The services that the cokernel calls. Those that differ from mode to mode are in the mode's table.
 
+use super::guard::times;
 use super::linux::Beside;
-use super::pending::layer_kept_tick;
-use super::state::{entry, in_cokernel, space};
+use super::pending::{layer_keep_trip, layer_kept_tick};
+use super::state::{entry, in_cokernel, space, trip};
 use super::{reports, stop, user_mode};
 use crate::arch::x86_64::{entry::*, user_state};
+use crate::interrupt::is_spent;
 use crate::repair;
 use core::sync::atomic::Ordering::Relaxed;
 use kyozon_abi::events::{StatusWords, MONITOR_INDEX};
 use kyozon_abi::layer::{
     Frame, Handlers, LinuxRegisters, RepairRequest, Report, Window, REPORT_BYTES,
-    SERVICE_BAD_ADDRESS,
+    SERVICE_BAD_ADDRESS, TRIP_CUT_OFF,
 };
 
 /// The services that differ from mode to mode. See [`kyozon_abi::layer::BootBlock`].
@@ -45,7 +47,7 @@ pub(crate) fn registers_with(read: fn() -> LinuxRegisters, to: *mut LinuxRegiste
     }
     // SAFETY: the cokernel's writable memory, aligned.
     unsafe { to.write(LinuxRegisters { cpu: u64::from(entry().cpu), ..read() }) };
-    0
+    end()
 }
 
 /// A copy of the report at `from` and its line, if both lie in the cokernel's readable memory.
@@ -64,6 +66,18 @@ pub(crate) fn checked_report(from: *const Report) -> Option<(Report, &'static [u
     Some((report, line))
 }
 
+/// The end of a service: gives the CPU back until the next tick if the budget is spent, as a cut-off does. The layer's
+/// own code cannot be cut off, and a program that calls services again and again is in it nearly all the time.
+pub(crate) fn end() -> i64 {
+    if is_spent(&times()) {
+        trip!(result = TRIP_CUT_OFF);
+        // SAFETY: a service, on the cokernel's stack; the next trip continues here.
+        unsafe { layer_yield() };
+        layer_keep_trip();
+    }
+    0
+}
+
 /// Writes a line to the event ring and the serial line.
 pub(crate) extern "C" fn report(report: *const Report) -> i64 {
     let Some((report, line)) = checked_report(report) else { return SERVICE_BAD_ADDRESS };
@@ -72,7 +86,7 @@ pub(crate) extern "C" fn report(report: *const Report) -> i64 {
         reports::write(report.kind, report.code, line);
         reports::feed_serial();
     }
-    0
+    end()
 }
 
 /// A copy of `status`, if it lies in the cokernel's readable memory and there is a status with `index`.
@@ -87,7 +101,7 @@ pub(crate) extern "C" fn publish(index: u64, status: *const StatusWords) -> i64 
     let Some(status) = checked_status(index, status) else { return SERVICE_BAD_ADDRESS };
     // SAFETY: a service.
     unsafe { reports::publish(index as usize, &status) };
-    0
+    end()
 }
 
 /// Sets the addresses at which the cokernel is entered.

@@ -2,7 +2,7 @@
 //! ring, so the layer calls it for both. A trip, a tick and every other service are the same as in mode none.
 
 use crate::cokernel::services::{
-    checked_report, checked_status, linux_window, registers_with, repair_with, Services,
+    checked_report, checked_status, end, linux_window, registers_with, repair_with, Services,
 };
 use crate::cokernel::state::entry;
 use core::arch::asm;
@@ -56,7 +56,7 @@ extern "C" fn report(from: *const Report) -> i64 {
         to.text[..line.len()].copy_from_slice(line);
     }
     call(CALL_REPORT, 0, 0);
-    0
+    end()
 }
 
 extern "C" fn reset() -> i64 {
@@ -69,5 +69,5 @@ extern "C" fn publish(index: u64, status: *const StatusWords) -> i64 {
     // SAFETY: as above.
     unsafe { (*mailbox()).status = status };
     call(CALL_PUBLISH, index, 0);
-    0
+    end()
 }
