@@ -7,6 +7,7 @@
         cmp     $0x5000, %sp
         jb      out
         sub     $8, %rsp
+.head rax: unknown
 again:  mov     $0x100, %edi
         xor     %esi, %esi
         call    report
