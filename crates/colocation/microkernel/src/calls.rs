@@ -45,7 +45,9 @@ impl Kernel {
                 return Ok(Outcome::Waits);
             }
             EXIT => {
-                self.report_exit(a, machine);
+                // Typed code's is a 32-bit number, whose upper half has any value.
+                let code = if self.runs_typed().is_some() { u64::from(a as u32) } else { a };
+                self.report_exit(code, machine);
                 self.ending |= 1 << self.current_task();
                 return Ok(Outcome::Waits);
             }

@@ -341,7 +341,7 @@ impl Kernel {
     }
 
     /// Whether the running thread is the typed task's.
-    fn runs_typed(&self) -> Option<Typed> {
+    pub(crate) fn runs_typed(&self) -> Option<Typed> {
         self.typed.filter(|typed| usize::from(typed.task) == self.current_task())
     }
 
