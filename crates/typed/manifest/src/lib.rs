@@ -21,7 +21,7 @@
 //! ```
 //!
 //! A text has at most [`MOST_TEXT`] bytes; imports and exports refer to no more bytes of texts, together, than the
-//! manifest has.
+//! manifest has. Nor do contents have more bytes, together.
 //!
 //! # How a host runs a program
 //!
@@ -251,10 +251,14 @@ impl<'a> Manifest<'a> {
             let memory = memory.ok_or(Malformed::Field("memory", n as u32))?;
             end = memory.distance + u64::from(memory.most) * PAGE;
         }
+        // Bytes that contents may still have. Without a limit, each entry could be all bytes, which takes too long.
+        let mut left = self.bytes.len();
         for n in 0..self.contents.len() / CONTENT {
             step();
             let inside = self.content_at(n).is_some_and(|content| {
                 let from = content.distance;
+                let Some(rest) = left.checked_sub(content.bytes.len()) else { return false };
+                left = rest;
                 let Some(to) = from.checked_add(content.bytes.len() as u64) else { return false };
                 let within = |start: u64, length: u64| from >= start && to - start <= length;
                 within(0, runtime)

@@ -98,6 +98,20 @@ fn a_manifest_that_is_cut_short_is_refused() {
 }
 
 #[test]
+fn contents_have_no_more_bytes_than_the_manifest() {
+    let mut bytes = good();
+    let all = bytes.len() as u32;
+    for (start, length, expected) in
+        [(4, all - 4, Ok(())), (0, all, Err(Malformed::Field("content", 1)))]
+    {
+        let entry = CONTENTS + CONTENT;
+        bytes[entry + 8..entry + 12].copy_from_slice(&u32::to_le_bytes(start));
+        bytes[entry + 12..entry + 16].copy_from_slice(&u32::to_le_bytes(length));
+        assert_eq!(Manifest::parse(&bytes, RESERVED).map(|_| ()), expected, "{length}");
+    }
+}
+
+#[test]
 fn fields_out_of_range_are_refused() {
     let cases = [
         ("runtime", 12, 0x1_0001, "runtime's memory", 0),
