@@ -43,9 +43,9 @@ pub enum Action {
     Foreign,
 }
 
-/// Whether the budget is spent.
+/// Whether the budget is spent, by this clock alone: no interrupt of the timer says so.
 pub fn is_spent(t: &Times) -> bool {
-    reached(t.now, t.deadline, t.slack)
+    reached(t.now, t.deadline, 0)
 }
 
 fn reached(now: u64, at: u64, slack: u64) -> bool {
@@ -54,7 +54,7 @@ fn reached(now: u64, at: u64, slack: u64) -> bool {
 
 /// Decides about an interrupt at `at`. The deadline comes first: a tick that is due then belongs to the next trip.
 pub fn decide(t: &Times, at: At) -> Action {
-    if is_spent(t) {
+    if reached(t.now, t.deadline, t.slack) {
         match at {
             At::Layer => Action::Recheck,
             At::User | At::Cokernel => Action::CutOff,
@@ -141,6 +141,13 @@ mod tests {
             assert_eq!(decide(&times(now), At::Cokernel), cokernel, "{now}");
             assert_eq!(decide(&times(now), At::Layer), layer, "{now}");
         }
+    }
+
+    /// A cokernel that ends its work just before the deadline, and then calls a service, is not cut off.
+    #[test]
+    fn services_have_the_whole_budget() {
+        assert!(!is_spent(&times(1999)));
+        assert!(is_spent(&times(2000)) && is_spent(&times(5000)));
     }
 
     #[test]
