@@ -32,7 +32,7 @@ pub(super) const PARTS: [Part; 8] = [
         minutes: 34,
         folders: &["attacks", "bugs", "colocation", "microkernel", "packaging"],
     },
-    Part { name: "monitor", minutes: 14, folders: &["lab", "monitor"] },
+    Part { name: "monitor", minutes: 16, folders: &["lab", "monitor"] },
     Part { name: "unikernels", minutes: 6, folders: &["unikernel"] },
     Part { name: "library", minutes: 6, folders: &["library"] },
     Part { name: "typed code", minutes: 18, folders: &["typed"] },
