@@ -27,6 +27,16 @@ pub struct Check {
     pub age_ns: Option<u64>,
 }
 
+impl Check {
+    /// Percentage of the first pass that is done; 100 only once it is complete.
+    pub fn learned_percent(&self) -> u64 {
+        match self.counts.passes {
+            0 => self.counts.learned.min(99),
+            _ => 100,
+        }
+    }
+}
+
 /// Reads every check that has a name.
 pub fn read(ring: impl Load, now: Now) -> Result<Vec<Check>> {
     let ring = match EventReader::new(ring) {
@@ -67,7 +77,7 @@ pub fn text(check: &Check) -> String {
     let Some(age) = check.age_ns else {
         return format!(
             "check    {name}: learning, {} % done, {:.2} % of a CPU",
-            counts.learned.min(99),
+            check.learned_percent(),
             check.cpu_percent
         );
     };
@@ -107,7 +117,7 @@ pub fn text(check: &Check) -> String {
 pub fn json(check: &Check) -> Value {
     json!({
         "name": check.name,
-        "learned_percent": if check.counts.passes > 0 { 100 } else { check.counts.learned.min(99) },
+        "learned_percent": check.learned_percent(),
         "passes": check.counts.passes,
         "findings": check.counts.findings,
         "repairs": check.counts.repairs,

@@ -52,7 +52,7 @@ fn cokernel(snapshot: &Snapshot) -> Vec<Family> {
     let count = |name, help, value: u64| one(name, Counter, help, value as f64);
     vec![
         count("kyozon_ticks", "ticks that reached the cokernel", status.ticks),
-        count("kyozon_missed_ticks", "ticks that came too late to be counted", status.missed),
+        count("kyozon_missed_ticks", "ticks that a later one counted", status.missed),
         count("kyozon_overruns", "ticks at which the cokernel was cut off", status.overruns),
         count("kyozon_wall_attempts", "attempts that the wall stopped", status.wall_findings),
         one(
@@ -99,11 +99,7 @@ type Metric = (&'static str, Kind, &'static str, fn(&Check) -> Option<f64>);
 
 const CHECKS: &[Metric] = &[
     ("kyozon_check_learned_ratio", Kind::Gauge, "part of the first pass that is done", |check| {
-        Some(if check.counts.passes > 0 {
-            1.0
-        } else {
-            check.counts.learned.min(99) as f64 / 100.0
-        })
+        Some(check.learned_percent() as f64 / 100.0)
     }),
     ("kyozon_check_passes", Kind::Counter, "complete passes", |check| {
         Some(check.counts.passes as f64)
