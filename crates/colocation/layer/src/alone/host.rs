@@ -80,7 +80,7 @@ extern "C" fn alone_watch() {
     }
 }
 
-/// A trip has ended. Returns 1 if NMIs are still held back.
+/// A trip has ended. Returns 1 if NMIs may still be held back: an interrupt cut it off, or a service ended it.
 #[no_mangle]
 extern "C" fn alone_end() -> u32 {
     // SAFETY: the trip is over.

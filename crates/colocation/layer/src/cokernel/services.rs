@@ -67,7 +67,8 @@ pub(crate) fn checked_report(from: *const Report) -> Option<(Report, &'static [u
 }
 
 /// The end of a service: gives the CPU back until the next tick if the budget is spent, as a cut-off does. The layer's
-/// own code cannot be cut off, and a program that calls services again and again is in it nearly all the time.
+/// own code cannot be cut off, and a program that calls services again and again is in it nearly all the time. Only a
+/// service calls it, last: another trip may begin and end meanwhile.
 pub(crate) fn end() -> i64 {
     if is_spent(&times()) {
         trip!(result = TRIP_CUT_OFF);
