@@ -149,6 +149,12 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
     }
 
     fn array<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
+        let offset = address % 8;
+        // Nearly all values lie in one word.
+        if offset + N as u64 <= 8 {
+            let word = self.u64(address - offset)? >> (8 * offset);
+            return word.to_le_bytes().first_chunk().copied();
+        }
         let mut bytes = [0; N];
         self.bytes(address, &mut bytes)?;
         Some(bytes)

@@ -68,10 +68,16 @@ enum Phase {
 #[derive(Debug)]
 pub struct TextCheck {
     layout: TextLayout,
+    records: Records,
+    watch: Watch,
+}
+
+/// The part of the check that changes while the rules about sites are at hand.
+#[derive(Debug)]
+struct Watch {
     baseline: Baseline,
     search: SiteSearch,
     sites: Sites,
-    records: Records,
     /// The pages that differed in the last pass for reasons that sites and probes explain.
     explained: Vec<bool>,
     suspects: SuspectChanges,
@@ -104,13 +110,11 @@ impl TextCheck {
         let layout =
             TextLayout::new(profile).map_err(|missing| ProfileError::Missing(missing.0.into()))?;
         let baseline = Baseline::new(layout.text.clone(), layout.rodata.clone());
-        Ok(Self {
+        let watch = Watch {
             explained: vec![false; baseline.page_count()],
             baseline,
-            layout,
             search: SiteSearch::new(),
             sites: Sites::default(),
-            records: Records::default(),
             suspects: SuspectChanges::default(),
             order: Order::default(),
             look: None,
@@ -120,20 +124,23 @@ impl TextCheck {
             slice: 0,
             pass: 0,
             learned: 0,
-        })
+        };
+        Ok(Self { layout, records: Records::default(), watch })
     }
 
     /// Each pass takes an order of its own, which Linux does not know if it does not know `seed`.
     #[must_use]
     pub fn in_random_order(self, seed: u64) -> Self {
-        Self { order: Order::random(seed), ..self }
+        Self { watch: Watch { order: Order::random(seed), ..self.watch }, ..self }
     }
 
     /// Number of sites found.
     pub fn sites(&self) -> usize {
-        self.sites.len()
+        self.watch.sites.len()
     }
+}
 
+impl Watch {
     /// Compares `page` and reports the changes that are confirmed there.
     fn recheck_page<M: KernelMemory>(
         &mut self,
@@ -172,6 +179,32 @@ impl TextCheck {
         });
     }
 
+    /// Goes on in the course of a pass with the pages that equal their copies, nearly all of them. Returns the place in
+    /// the order of the first page that does not, with a look at it, or of the next page if the slice is over.
+    fn pass_equal_pages<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        mut place: usize,
+        budget: &mut dyn Budget,
+    ) -> (usize, Option<FirstLook>) {
+        let count = self.baseline.page_count();
+        while place < count {
+            let page = self.order.take(place, count);
+            // A page that was explained the last time probably still is. For others, the plain comparison is faster.
+            if self.explained.get(page).copied().unwrap_or(false)
+                || self.baseline.is_unchanged(kernel, page) == Some(false)
+            {
+                return (place, Some(FirstLook::new(page)));
+            }
+            self.suspects.clear(page, self.slice);
+            place += 1;
+            if budget.spent() {
+                break;
+            }
+        }
+        (place, None)
+    }
+
     /// Goes on with a look in the course of a pass; returns false if the slice is over before it.
     fn watch<M: KernelMemory>(
         &mut self,
@@ -182,17 +215,13 @@ impl TextCheck {
         retries: &mut u64,
     ) -> bool {
         let page = look.page;
-        // A page that was explained the last time probably still is. For others, the plain comparison is faster.
-        let is_plain = look.is_new()
-            && !self.explained.get(page).copied().unwrap_or(false)
-            && self.baseline.is_unchanged(rules.kernel, page) != Some(false);
-        let sight = match is_plain {
-            true => FirstSight::Equal,
-            false if !self.baseline.is_text(self.baseline.address(page)) => FirstSight::Unclear,
-            false => match look.advance(rules, &self.baseline, &self.sites, budget) {
+        let is_text = self.baseline.is_text(self.baseline.address(page));
+        let sight = match is_text {
+            true => match look.advance(rules, &self.baseline, &self.sites, budget) {
                 Some(sight) => sight,
                 None => return false,
             },
+            false => FirstSight::Unclear,
         };
         if let Some(explained) = self.explained.get_mut(page) {
             *explained = sight == FirstSight::Explained;
@@ -298,7 +327,7 @@ impl TextCheck {
                 let done =
                     self.search.advance(kernel, rules.layout, &self.baseline, &mut self.sites);
                 if done {
-                    self.correct_probes(kernel);
+                    self.correct_probes(kernel, rules.layout);
                 }
                 (if done { Phase::Records } else { Phase::FindSites }, false)
             }
@@ -320,13 +349,15 @@ impl TextCheck {
                 (if done { Phase::Records } else { Phase::Compare }, done)
             }
             Phase::Watch(place) if place < self.baseline.page_count() => {
-                let count = self.baseline.page_count();
-                let mut look = self
-                    .look
-                    .take()
-                    .unwrap_or_else(|| FirstLook::new(self.order.take(place, count)));
-                let done = self.watch(rules, &mut look, budget, found, retries);
-                self.look = (!done).then_some(look);
+                let (place, look) = match self.look.take() {
+                    Some(look) => (place, Some(look)),
+                    None => self.pass_equal_pages(kernel, place, budget),
+                };
+                let done = look.is_some_and(|mut look| {
+                    let done = self.watch(rules, &mut look, budget, found, retries);
+                    self.look = (!done).then_some(look);
+                    done
+                });
                 (Phase::Watch(place + usize::from(done)), false)
             }
             Phase::Watch(_) => (Phase::Records, true),
@@ -336,8 +367,8 @@ impl TextCheck {
     }
 
     /// Replaces breakpoints and jumps of probes in the copy by the original bytes.
-    fn correct_probes<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) {
-        let Some(known) = &self.layout.probes else { return };
+    fn correct_probes<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, layout: &TextLayout) {
+        let Some(known) = &layout.probes else { return };
         let baseline = &mut self.baseline;
         probes::originals(kernel, known, |at, bytes| {
             let mut first = [0];
@@ -346,6 +377,37 @@ impl TextCheck {
                 baseline.correct(at, bytes);
             }
         });
+    }
+    /// A step of the check.
+    fn step<M: KernelMemory>(
+        &mut self,
+        rules: &mut SiteRules<'_, '_, M>,
+        budget: &mut dyn Budget,
+        found: &mut dyn FnMut(Finding),
+        retries: &mut u64,
+    ) -> Step {
+        // A closer look takes long, and is not interrupted: none begins in the second half of a slice.
+        while let Some(page) =
+            self.waiting.take().or_else(|| self.suspects.next_to_recheck(self.slice))
+        {
+            self.recheck_page(rules, page, found, retries);
+            if budget.half_spent() {
+                break;
+            }
+        }
+        loop {
+            if let Some(pages) = self.advance(rules, budget, found, retries) {
+                self.pass += 1;
+                self.learned = 100;
+                return Step::Done(pages);
+            }
+            if budget.spent() || self.waiting.is_some() {
+                if self.pass == 0 {
+                    self.learned = self.first_pass_percent(rules.kernel.profile) as u8;
+                }
+                return Step::Spent;
+            }
+        }
     }
 }
 
@@ -364,14 +426,14 @@ impl<M: KernelMemory> Check<M> for TextCheck {
     }
 
     fn coverage(&self) -> Coverage {
-        let (learning, learned) = (self.pass == 0, self.learned);
+        let (learning, learned) = (self.watch.pass == 0, self.watch.learned);
         Coverage { learning, learned, item_bytes: PAGE_BYTES, ..Coverage::default() }
     }
 
     fn stands(&self, what: &str, address: u64) -> bool {
         // What was found before the load is compared once.
         package::is_before_load(what)
-            || self.suspects.is_reported(address)
+            || self.watch.suspects.is_reported(address)
             || self.records.is_hidden(address)
     }
 
@@ -382,33 +444,9 @@ impl<M: KernelMemory> Check<M> for TextCheck {
         found: &mut dyn FnMut(Finding),
         retries: &mut u64,
     ) -> Step {
-        self.slice += 1;
-        let layout = self.layout.clone();
-        let mut records = core::mem::take(&mut self.records);
-        let mut rules = SiteRules::new(kernel, &layout, &mut records, self.slice);
-        // A closer look takes long, and is not interrupted: none begins in the second half of a slice.
-        while let Some(page) =
-            self.waiting.take().or_else(|| self.suspects.next_to_recheck(self.slice))
-        {
-            self.recheck_page(&mut rules, page, found, retries);
-            if budget.half_spent() {
-                break;
-            }
-        }
-        let step = loop {
-            if let Some(pages) = self.advance(&mut rules, budget, found, retries) {
-                self.pass += 1;
-                self.learned = 100;
-                break Step::Done(pages);
-            }
-            if budget.spent() || self.waiting.is_some() {
-                if self.pass == 0 {
-                    self.learned = self.first_pass_percent(kernel.profile) as u8;
-                }
-                break Step::Spent;
-            }
-        };
-        self.records = records;
-        step
+        let Self { layout, records, watch } = self;
+        watch.slice += 1;
+        let mut rules = SiteRules::new(kernel, layout, records, watch.slice);
+        watch.step(&mut rules, budget, found, retries)
     }
 }

@@ -219,10 +219,6 @@ impl FirstLook {
         Self { page, groups: 0, judged: (0, 0), differs: false }
     }
 
-    pub fn is_new(&self) -> bool {
-        self.groups == 0
-    }
-
     /// Goes on with the comparison; `None` if the slice is over before the page.
     pub fn advance<M: KernelMemory>(
         &mut self,

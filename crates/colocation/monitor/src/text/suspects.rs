@@ -111,7 +111,9 @@ impl SuspectChanges {
 
     /// Drops the suspects of `page`: in `slice`, everything there is explained.
     pub fn clear(&mut self, page: usize, slice: u64) {
-        self.count_call_changes(page, 0, slice);
+        if !self.call_changes.is_empty() {
+            self.count_call_changes(page, 0, slice);
+        }
         if !self.all.is_empty() {
             self.all.retain(|suspect| suspect.page != page);
         }
