@@ -104,6 +104,11 @@ impl Emulator {
 
     /// Stops it, keeps its console in the cache, and returns an error of one line: `what`, and the reason.
     pub fn fail(&mut self, what: &str) -> anyhow::Error {
+        self.fail_with(what, String::new)
+    }
+
+    /// As [`Emulator::fail`]. If it still runs, what `state` returns is kept behind the console.
+    pub fn fail_with(&mut self, what: &str, state: impl FnOnce() -> String) -> anyhow::Error {
         let ended = self.group.wait(Duration::from_millis(300)).ok().flatten();
         let console = self.serial(0);
         let complaint = complaints(&console).into_iter().next();
@@ -119,7 +124,8 @@ impl Emulator {
                 process::last_line(&console).unwrap_or("nothing")
             ),
         };
-        match keep_console(&self.name, &console) {
+        let state = if ended.is_none() { state() } else { String::new() };
+        match keep_console(&self.name, &(self.serial(0) + &state)) {
             Ok(path) => {
                 anyhow::anyhow!("{}: {what}: {why} (console: {})", self.name, path.display())
             }

@@ -7,6 +7,7 @@ use anyhow::{bail, ensure, Context, Result};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Kernel modules that the channel needs.
@@ -235,9 +236,26 @@ impl Guest {
         match answer {
             Ok(Ok(output)) => Ok(output),
             Ok(Err(message)) => bail!("{message}"),
-            Err(_) => Err(self.emulator.fail("it does not answer any more")),
+            Err(_) => {
+                let control = self.emulator.folder().join("control");
+                let state = || state(&control).unwrap_or_else(|error| format!("\n{error:#}\n"));
+                Err(self.emulator.fail_with("it does not answer any more", state))
+            }
         }
     }
+}
+
+/// What a guest's CPUs do: their registers, twice. In between Linux is asked for its backtraces and waiting tasks by the
+/// magic keys, and answers on its console if it can.
+fn state(control: &Path) -> Result<String> {
+    let mut control = Control::connect(control)?;
+    let before = control.monitor("info registers -a")?;
+    for key in ["9", "l", "w"] {
+        control.monitor(&format!("sendkey alt-sysrq-{key}"))?;
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    let after = control.monitor("info registers -a")?;
+    Ok(format!("\nregisters\n{before}\nregisters 3 s later\n{after}\n"))
 }
 
 /// Gathers the replies to one request: its output, or the agent's reason why there is none.

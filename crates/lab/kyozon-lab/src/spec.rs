@@ -135,7 +135,9 @@ impl Spec {
     /// The kernel command line, with `extra` words of the caller.
     pub fn command_line(&self, extra: &str) -> String {
         // "panic=-1": a panic restarts at once, and with -no-reboot QEMU then ends.
-        format!("console=ttyS0 panic=-1 quiet {extra} {}", self.append).trim_end().into()
+        format!("console=ttyS0 panic=-1 sysrq_always_enabled quiet {extra} {}", self.append)
+            .trim_end()
+            .into()
     }
 
     /// Its initramfs; `channel` are the modules that the channel to the agent needs.

@@ -149,7 +149,9 @@ impl Case {
                 guest.run_into_restart(&step.run, limit)?;
                 continue;
             }
-            let output = guest.run_with(&step.run, limit, &step.monitor)?;
+            let output = guest
+                .run_with(&step.run, limit, &step.monitor)
+                .with_context(|| format!("step {:?}", step.run.lines().next().unwrap_or("")))?;
             step.expect.check(&step.run, &output)?;
         }
         guest.shutdown()
