@@ -35,6 +35,7 @@ extern struct attack exec_memory, writable_exec_memory;
 extern struct attack hook_netfilter, hook_packet, hook_keyboard, hook_notifier;
 extern struct attack hook_format, hook_timer, hook_work, hook_thread;
 extern struct attack hook_kprobe, hook_kretprobe, hook_ftrace, hook_tracepoint;
+extern struct attack gain_root, gain_kernels, gain_written, lift_filter;
 extern struct attack hook_seq, hook_proc, hook_directory, hook_terminal;
 
 /*

@@ -43,6 +43,10 @@ classes! {
     ProcessHidden = "process.hidden", repairable;
     /// A list of processes cannot be walked to its end.
     ProcessListDamaged = "process.list-damaged";
+    /// A task has privileges that Linux did not give it.
+    PrivilegesGained = "process.privileges-gained";
+    /// The filter of a task's system calls (seccomp) was taken away.
+    FilterLifted = "process.filter-lifted";
     /// A register of a CPU does not protect the kernel, or leads out of its entry code.
     RegisterModified = "cpu.register.modified";
     /// The interrupt table was moved, or a gate leads out of the kernel's entry code.

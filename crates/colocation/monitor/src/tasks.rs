@@ -7,12 +7,15 @@
 //! was missing, the locks of the structures were free, and the task was neither new nor dead. Attackers can forge each
 //! of these excuses, so none is believed for ever.
 //!
+//! The tasks of a pass are also judged by what they may do (`privileges`).
+//!
 //! One call of [`Check::step`] is one look: Linux must run between two calls.
 
 mod hooks;
 mod layout;
 mod list_cursor;
 mod pass;
+mod privileges;
 mod repair;
 mod report;
 mod seen;
@@ -32,6 +35,7 @@ use alloc::vec::Vec;
 use hooks::Hooks;
 use layout::TaskLayout;
 use pass::{Damage, Pass, Progress};
+use privileges::Privileges;
 use seen::SeenTasks;
 use suspect::{Recheck, SuspectTask};
 
@@ -106,6 +110,7 @@ pub struct TaskCheck {
     set_aside: Vec<u64>,
     set_aside_before: Vec<u64>,
     damaged: Vec<DamagedList>,
+    privileges: Privileges,
     coverage: Coverage,
 }
 
@@ -135,6 +140,7 @@ impl TaskCheck {
             set_aside: Vec::new(),
             set_aside_before: Vec::new(),
             damaged: Vec::new(),
+            privileges: Privileges::new(profile, tasks),
             coverage: Coverage { learning: true, ..Coverage::default() },
         })
     }
@@ -171,6 +177,7 @@ impl TaskCheck {
 
     /// Judges a task that the views `bits` have.
     fn judge<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, task: u64, bits: u8) {
+        self.privileges.look(kernel, &self.layout, task);
         let verdict = suspect::judge(kernel, &self.layout, task, bits, self.pass.incomplete);
         let unreached = verdict.as_ref().map_or(0, |suspect| suspect.unreached);
         if let Some(known) = self.suspects.iter_mut().find(|suspect| suspect.identity.task == task)
@@ -251,6 +258,7 @@ impl TaskCheck {
         }
         let layout = self.layout.clone();
         self.report_damages(found, |task| task::name(kernel, &layout, task));
+        self.privileges.end_pass(kernel, &self.layout, found);
         self.coverage.learning = false;
         self.coverage.unjudged = self.pass.unjudged;
         self.coverage.restarts += self.pass.restarts;
@@ -264,8 +272,12 @@ impl TaskCheck {
 }
 
 impl Make for TaskCheck {
-    const ABOUT: About =
-        About { name: "tasks", wants: &[wants::WANTS], share: 8, repairs: Repairs::OnIntactCode };
+    const ABOUT: About = About {
+        name: "tasks",
+        wants: &[wants::WANTS, privileges::WANTS],
+        share: 8,
+        repairs: Repairs::OnIntactCode,
+    };
 
     fn make(profile: &Profile<'_>, seed: u64) -> Result<Self, ProfileError> {
         Self::new(profile, seed)
@@ -277,12 +289,13 @@ impl<M: KernelMemory> Check<M> for TaskCheck {
         &Self::ABOUT
     }
 
-    fn stands(&self, _what: &str, address: u64) -> bool {
+    fn stands(&self, what: &str, address: u64) -> bool {
         let mut aside = self.set_aside.iter().chain(&self.set_aside_before);
         let mut lists = self.damaged.iter();
         self.suspects.iter().any(|suspect| suspect.identity.task == address)
             || aside.any(|task| *task == address)
             || lists.any(|list| report::damaged_at(&self.layout, &list.damage) == address)
+            || self.privileges.stands(what, address)
     }
 
     fn verify(&self, kernel: &Kernel<'_, M>, links: &Links) -> Verdict {

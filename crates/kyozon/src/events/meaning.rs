@@ -74,6 +74,8 @@ pub fn techniques(class: Class) -> &'static [&'static str] {
     const HIDE_ARTIFACTS: &str = "T1564";
     const REMOVE_INDICATORS: &str = "T1070";
     const REFLECTIVE_LOADING: &str = "T1620";
+    const EXPLOITATION: &str = "T1068";
+    const DISABLE_TOOLS: &str = "T1562.001";
     match class {
         Class::TextModified
         | Class::RodataModified
@@ -86,6 +88,8 @@ pub fn techniques(class: Class) -> &'static [&'static str] {
         Class::ProcessHidden => &[ROOTKIT, HIDE_ARTIFACTS],
         Class::HookHidden | Class::HookSensitive => &[ROOTKIT, MODULE],
         Class::ModuleHidden => &[ROOTKIT, MODULE, HIDE_ARTIFACTS],
+        Class::PrivilegesGained => &[ROOTKIT, EXPLOITATION],
+        Class::FilterLifted => &[ROOTKIT, DISABLE_TOOLS],
         Class::TaintCleared => &[MODULE, REMOVE_INDICATORS],
         Class::ExecutableHidden | Class::ExecutableWritable => &[ROOTKIT, REFLECTIVE_LOADING],
         Class::LinuxStalled | Class::LinuxPanicked => &[],

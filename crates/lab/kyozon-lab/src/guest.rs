@@ -245,8 +245,8 @@ impl Guest {
     }
 }
 
-/// What a guest's CPUs do: their registers, twice. In between Linux is asked for its backtraces and waiting tasks by the
-/// magic keys, and answers on its console if it can.
+/// What a guest's CPUs do: their registers, twice. In between Linux is asked by the magic keys for its backtraces and
+/// waiting tasks, and answers on its console if it can.
 fn state(control: &Path) -> Result<String> {
     let mut control = Control::connect(control)?;
     let before = control.monitor("info registers -a")?;

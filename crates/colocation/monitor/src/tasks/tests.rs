@@ -2,6 +2,7 @@ mod churn;
 mod fuzz;
 mod hostile;
 mod linux;
+mod privileges;
 mod repairs;
 mod suspects;
 mod verify;

@@ -9,6 +9,7 @@ pub const PIDMAP_LOCK: u64 = TEXT + 0x3040;
 /// In the upper half of its word, as in 6.1 and 6.12.
 pub const CSS_SET_LOCK: u64 = TEXT + 0x3084;
 pub const CSS_SET_TABLE: u64 = TEXT + 0x30a0;
+pub const INIT_CRED: u64 = TEXT + 0x3200;
 pub const KPROBE_TABLE: u64 = TEXT + 0x3400;
 pub const OPS_LIST: u64 = TEXT + 0x3600;
 pub const EXIT_POINT: u64 = TEXT + 0x3640;
@@ -36,7 +37,21 @@ pub const CG_LIST: u64 = 200;
 pub const SIGHAND: u64 = 216;
 pub const ON_RQ: u64 = 224;
 pub const ON_CPU: u64 = 228;
-pub const TASK_BYTES: u64 = 256;
+pub const REAL_CRED: u64 = 232;
+pub const MEMORY: u64 = 240;
+pub const EXECUTIONS: u64 = 248;
+pub const FILTER_MODE: u64 = 252;
+pub const WORK: u64 = 256;
+pub const TASK_BYTES: u64 = 264;
+// `cred`: four user IDs of 4 bytes from here on.
+pub const USERS: u64 = 8;
+pub const PERMITTED: u64 = 24;
+pub const NAMESPACE: u64 = 32;
+// `mm_struct`, `file` and `inode`.
+pub const EXE_FILE: u64 = 8;
+pub const INODE: u64 = 8;
+pub const MODE: u64 = 0;
+pub const OWNER: u64 = 4;
 // `signal_struct`.
 pub const SIGNAL_PIDS: u64 = 0;
 pub const THREAD_HEAD: u64 = 32;
@@ -78,6 +93,21 @@ pub const LAYOUTS: &[(&str, u64, u64)] = &[
     ("task_struct.on_cpu", ON_CPU, 4),
     ("task_struct.cgroups", CGROUPS, 8),
     ("task_struct.cg_list", CG_LIST, 16),
+    ("task_struct.real_cred", REAL_CRED, 8),
+    ("task_struct.mm", MEMORY, 8),
+    ("task_struct.self_exec_id", EXECUTIONS, 4),
+    ("task_struct.seccomp.mode", FILTER_MODE, 4),
+    ("task_struct.thread_info.syscall_work", WORK, 8),
+    ("cred.uid", USERS, 4),
+    ("cred.suid", USERS + 4, 4),
+    ("cred.euid", USERS + 8, 4),
+    ("cred.fsuid", USERS + 12, 4),
+    ("cred.cap_permitted", PERMITTED, 8),
+    ("cred.user_ns", NAMESPACE, 8),
+    ("mm_struct.exe_file", EXE_FILE, 8),
+    ("file.f_inode", INODE, 8),
+    ("inode.i_mode", MODE, 2),
+    ("inode.i_uid", OWNER, 4),
     ("signal_struct.pids", SIGNAL_PIDS, 32),
     ("signal_struct.thread_head", THREAD_HEAD, 16),
     ("pid.count", 0, 4),
@@ -106,6 +136,7 @@ pub const LAYOUTS: &[(&str, u64, u64)] = &[
     ("kprobe.post_handler", 56, 8),
     ("kretprobe.handler", 64, 8),
     ("tracepoint.funcs", 24, 8),
+    ("#SYSCALL_WORK_BIT_SECCOMP", 1, 0),
     ("#PIDTYPE_PID", 0, 0),
     ("#PIDTYPE_TGID", 1, 0),
 ];
