@@ -61,6 +61,11 @@ impl<K: Copy + PartialEq> Confirm<K> {
         self.suspects.iter_mut().for_each(|suspect| suspect.seen = false);
     }
 
+    /// The suspects of the last look.
+    pub fn keys(&self) -> impl ExactSizeIterator<Item = K> + '_ {
+        self.suspects.iter().map(|suspect| suspect.key)
+    }
+
     /// Whether a suspect is confirmed and not reported.
     pub fn is_due(&self) -> bool {
         self.suspects.iter().any(|suspect| suspect.looks >= self.looks && !suspect.reported)

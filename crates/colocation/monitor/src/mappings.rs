@@ -2,6 +2,9 @@
 //!
 //! The check reads the kernel's half of Linux's page tables. Executable memory is the kernel's text, or belongs to a
 //! listed module, to BPF, to ftrace or to probes. A module that left all of Linux's lists still needs its code.
+//!
+//! A module that comes or goes has code without an owner for a while. So a suspect is looked at again, with the owners of
+//! that moment, some time after the look at all of the tables.
 
 use crate::check::{About, Budget, Check, Coverage, Make, Pace, Repairs, Step};
 use crate::class::Class;
@@ -13,12 +16,17 @@ use crate::owner::{self, OwnerIndex, Owners};
 use crate::profile::{Profile, ProfileError};
 use crate::walk::{scan_mappings, Mapping};
 use alloc::format;
+use alloc::vec::Vec;
 use core::ops::Range;
 
 /// Steps from the beginning of one pass to that of the next.
 const PACE: u32 = 250;
-/// Passes in a row that confirm a suspect.
-const PASSES: u32 = 3;
+/// Looks in a row that confirm a suspect: one at all of the tables, and others at the suspects alone.
+const LOOKS: u32 = 3;
+/// Milliseconds between two looks at the suspects.
+const LOOK_MS: u64 = 1000;
+/// Suspects of which more are left to the next pass.
+const MAX_AGAIN: usize = 64;
 
 const HIDDEN: &str = "hidden executable memory";
 const WRITABLE: &str = "writable executable memory";
@@ -39,6 +47,14 @@ enum Key {
     Writable(u64),
 }
 
+impl Key {
+    fn start(self) -> u64 {
+        match self {
+            Self::Hidden(start) | Self::Writable(start) => start,
+        }
+    }
+}
+
 /// Where a pass is.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
@@ -48,6 +64,8 @@ enum Stage {
     Owners,
     /// The next part of the page tables.
     Tables(u64),
+    /// Between two looks of a pass, since this time.
+    Waits(u64),
     /// The owners are read again, for a report: a module can have come meanwhile.
     Report,
 }
@@ -67,6 +85,9 @@ pub struct MappingCheck {
     writable: Range<u64>,
     /// Executable pages of this pass.
     pages: u64,
+    /// Looks of this pass. If this one is at the suspects alone: where those begin that were not looked at.
+    looks: u32,
+    again: Option<Vec<u64>>,
     confirm: Confirm<Key>,
     pace: Pace,
     coverage: Coverage,
@@ -89,14 +110,45 @@ fn end_piece(piece: &mut Range<u64>, confirm: &mut Confirm<Key>, key: fn(u64) ->
 }
 
 impl MappingCheck {
-    /// Reads the next part of the page tables; returns true when the pass has read all.
+    /// Begins a look at all of the tables, or at the suspects.
+    fn begin(&mut self, again: Option<Vec<u64>>) {
+        self.looks = if again.is_some() { self.looks + 1 } else { 1 };
+        if again.is_none() {
+            self.pages = 0;
+        }
+        self.again = again;
+        self.stage = Stage::Owners;
+    }
+
+    /// Where the suspects begin, the first one last; `None` if there is none that another look can confirm.
+    fn suspects(&self) -> Option<Vec<u64>> {
+        let keys = self.confirm.keys();
+        if !self.confirm.is_waiting() || self.looks >= LOOKS || keys.len() > MAX_AGAIN {
+            return None;
+        }
+        let mut starts: Vec<u64> = keys.map(Key::start).collect();
+        starts.sort_unstable_by(|a, b| b.cmp(a));
+        Some(starts)
+    }
+
+    /// The next part of this look; `next` is where the part before it ended.
+    fn next_part(&mut self, next: Option<u64>) -> Option<u64> {
+        let Some(again) = &mut self.again else { return next };
+        let goes_on = |piece: &Range<u64>| !piece.is_empty() && Some(piece.end) == next;
+        if goes_on(&self.hidden) || goes_on(&self.writable) {
+            return next;
+        }
+        again.pop()
+    }
+
+    /// Reads the next part of the page tables; returns true when the look has seen all.
     fn advance<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
         index: &OwnerIndex,
         at: u64,
     ) -> bool {
-        let Self { text, pointers, copies, hidden, writable, pages, confirm, .. } = self;
+        let Self { text, pointers, copies, hidden, writable, pages, confirm, again, .. } = self;
         let copies = copies.get_or_insert_with(|| read_copies(kernel, pointers));
         // The code that had the last page.
         let mut owned = 0..0;
@@ -104,7 +156,7 @@ impl MappingCheck {
             if !page.is_executable || page.start == VSYSCALL && page.is_user {
                 return;
             }
-            *pages += page.bytes / PAGE_BYTES;
+            *pages += if again.is_none() { page.bytes / PAGE_BYTES } else { 0 };
             if page.is_writable {
                 extend(writable, &page, confirm, Key::Writable);
             }
@@ -119,7 +171,7 @@ impl MappingCheck {
                 None => extend(hidden, &page, confirm, Key::Hidden),
             }
         });
-        if let Some(next) = next {
+        if let Some(next) = self.next_part(next) {
             self.stage = Stage::Tables(next);
             return false;
         }
@@ -196,7 +248,9 @@ impl Make for MappingCheck {
             hidden: 0..0,
             writable: 0..0,
             pages: 0,
-            confirm: Confirm::new(PASSES),
+            looks: 0,
+            again: None,
+            confirm: Confirm::new(LOOKS),
             pace: Pace::every(PACE),
             coverage: Coverage { learning: true, item_bytes: PAGE_BYTES, ..Coverage::default() },
         })
@@ -235,19 +289,34 @@ impl<M: KernelMemory> Check<M> for MappingCheck {
         };
         let done = loop {
             match self.stage {
-                Stage::Rests => (self.stage, self.pages) = (Stage::Owners, 0),
+                Stage::Rests => self.begin(None),
                 Stage::Owners => {
                     if index.advance(kernel) {
-                        self.stage = Stage::Tables(0);
+                        let first = self.again.as_mut().map_or(Some(0), Vec::pop);
+                        self.stage = Stage::Tables(first.unwrap_or(0));
                     }
                 }
                 Stage::Tables(at) => {
                     if self.advance(kernel, &index, at) {
-                        if !self.confirm.is_due() {
+                        if self.confirm.is_due() {
+                            self.stage = Stage::Report;
+                        } else if self.suspects().is_some() {
+                            self.stage = Stage::Waits(budget.clock_ms());
+                            break false;
+                        } else {
                             break true;
                         }
-                        self.stage = Stage::Report;
                     }
+                }
+                Stage::Waits(since) => {
+                    // A clock that stands at 0 is none.
+                    let now = budget.clock_ms();
+                    if now != 0 && now.wrapping_sub(since) < LOOK_MS {
+                        self.owners = Some(index);
+                        return Step::Rests;
+                    }
+                    let suspects = self.suspects();
+                    self.begin(suspects);
                 }
                 Stage::Report => {
                     if index.advance(kernel) {
@@ -278,7 +347,6 @@ mod tests {
     use super::*;
     use crate::fake::{self, CallBudget, FakeMemory, DIRECT, TEXT, TEXT_PHYSICAL};
     use std::string::String;
-    use std::vec::Vec;
 
     const TOP: u64 = TEXT + 0x4000;
     const MODULES: u64 = TEXT + 0x9000;
@@ -347,11 +415,16 @@ mod tests {
             self.memory.set(table + 8 * (at >> 12 & 511), 0x3000 | flags);
         }
 
-        /// The findings of some passes, as lines.
-        fn look(&mut self, passes: u32) -> Vec<String> {
+        /// The findings of some steps, as lines. Without a clock, each step has a look.
+        fn steps(&mut self, steps: u32) -> Vec<String> {
             let profile = Profile::decode(&self.profile).unwrap();
             let kernel = Kernel::new(&profile, &self.memory);
-            fake::lines(&mut self.check, &kernel, (passes * PACE) as usize)
+            fake::lines(&mut self.check, &kernel, steps as usize)
+        }
+
+        /// The same of some passes.
+        fn pass(&mut self, passes: u32) -> Vec<String> {
+            self.steps(passes * PACE)
         }
     }
 
@@ -363,7 +436,7 @@ mod tests {
         (7..9).for_each(|page| world.map(CODE + 4096 * page, EXECUTABLE));
         // Data is not judged.
         world.map(CODE + 0x5000, READ_WRITE | 1 << 63);
-        assert_eq!(world.look(2 * PASSES), [""; 0]);
+        assert_eq!(world.pass(6), [""; 0]);
     }
 
     #[test]
@@ -371,18 +444,19 @@ mod tests {
         let mut world = World::new();
         world.map(TEXT + 0x3000, EXECUTABLE);
         (4..8).for_each(|page| world.map(CODE + 4096 * page, EXECUTABLE));
-        assert_eq!(world.look(PASSES - 1), [""; 0]);
+        assert_eq!(world.steps(LOOKS - 1), [""; 0]);
         assert_eq!(
-            world.look(1),
+            world.steps(1),
             [
                 "hidden executable memory, _etext+0x4: , 1 pages, nobody",
                 "hidden executable memory, 0xffffffff81204000: , 4 pages, nobody",
             ]
         );
         assert!(Check::<FakeMemory>::stands(&world.check, HIDDEN, CODE + 0x4000));
-        assert_eq!(world.look(PASSES), [""; 0], "each is reported once");
+        assert_eq!(world.pass(3), [""; 0], "each is reported once");
+        assert!(Check::<FakeMemory>::stands(&world.check, HIDDEN, CODE + 0x4000));
         (4..8).for_each(|page| world.map(CODE + 4096 * page, 0));
-        world.look(1);
+        world.pass(1);
         assert!(!Check::<FakeMemory>::stands(&world.check, HIDDEN, CODE + 0x4000));
     }
 
@@ -390,15 +464,15 @@ mod tests {
     fn code_where_others_are_excused_is_found() {
         // As the code of starting CPUs: after the first pass, and above 1 MiB.
         let mut world = World::new();
-        assert_eq!(world.look(1), [""; 0]);
+        assert_eq!(world.pass(1), [""; 0]);
         world.memory.set(fake::physical(HEADER), CODE + 0x7000);
         world.map(CODE + 0x7000, EXECUTABLE);
         let found = ["hidden executable memory, 0xffffffff81207000: , 1 pages, nobody"];
-        assert_eq!(world.look(PASSES), found);
+        assert_eq!(world.pass(1), found);
         let mut world = World::new();
         world.memory.set(fake::physical(HEADER), CODE + 0x7000);
         world.memory.set(OUTSIDE + 8 * 7, 0x20_0000 | EXECUTABLE);
-        assert_eq!(world.look(PASSES), found);
+        assert_eq!(world.pass(1), found);
         // At the address that user mode calls.
         for (user, found) in [(4, false), (0, true)] {
             let mut world = World::new();
@@ -407,7 +481,7 @@ mod tests {
             world.memory.set(UPPER + 8 * 511, middle | 7);
             world.memory.set(middle + 8 * 507, lowest | 7);
             world.memory.set(lowest, 0x3000 | EXECUTABLE | user);
-            assert_eq!(world.look(PASSES).len(), usize::from(found), "{user}");
+            assert_eq!(world.pass(1).len(), usize::from(found), "{user}");
         }
     }
 
@@ -416,14 +490,14 @@ mod tests {
         let mut world = World::new();
         world.memory.set(fake::physical(MODULES), MODULES);
         assert_eq!(
-            world.look(PASSES),
+            world.pass(1),
             ["hidden executable memory, 0xffffffff81200000: , 2 pages, nobody"]
         );
         let mut world = World::new();
         world.memory.set(fake::physical(MODULES), MODULES);
-        assert_eq!(world.look(PASSES - 1), [""; 0]);
+        assert_eq!(world.steps(LOOKS - 1), [""; 0]);
         world.memory.set(fake::physical(MODULES), MODULE);
-        assert_eq!(world.look(PASSES), [""; 0]);
+        assert_eq!(world.pass(2), [""; 0]);
     }
 
     #[test]
@@ -432,7 +506,7 @@ mod tests {
         world.map(TEXT + 0x1000, READ_WRITE);
         world.map(CODE, READ_WRITE);
         assert_eq!(
-            world.look(PASSES),
+            world.pass(1),
             [
                 "writable executable memory, _text+0x1000: , 1 pages, _text+0x1000",
                 "writable executable memory, 0xffffffff81200000: , 1 pages, module mod",
@@ -447,10 +521,46 @@ mod tests {
         let profile = Profile::decode(&world.profile).unwrap();
         let kernel = Kernel::new(&profile, &world.memory);
         let mut reports = 0;
-        for _ in 0..(PASSES + 2) * PACE {
+        for _ in 0..2 * PACE {
             world.check.step(&kernel, &mut CallBudget(1), &mut |_| reports += 1, &mut 0);
         }
         assert_eq!(reports, 1);
+    }
+
+    /// A slice that ends soon, with a clock.
+    struct Slice(CallBudget, u64);
+
+    impl Budget for Slice {
+        fn spent(&mut self) -> bool {
+            self.0.spent()
+        }
+
+        fn clock_ms(&mut self) -> u64 {
+            self.1
+        }
+    }
+
+    #[test]
+    fn looks_at_a_suspect_are_apart_and_at_the_suspects_alone() {
+        let mut world = World::new();
+        for page in [4, 5, 9] {
+            world.map(CODE + 4096 * page, EXECUTABLE);
+        }
+        let profile = Profile::decode(&world.profile).unwrap();
+        let kernel = Kernel::new(&profile, &world.memory);
+        let (mut found, mut pages) = (Vec::new(), 0);
+        for ms in (1..4 * LOOK_MS).step_by(10) {
+            let mut slice = Slice(CallBudget(100), ms);
+            let step = world.check.step(&kernel, &mut slice, &mut |_| found.push(ms), &mut 0);
+            if let Step::Done(count) = step {
+                pages = count;
+                break;
+            }
+        }
+        let expected = u64::from(LOOKS - 1) * LOOK_MS;
+        assert_eq!(found.len(), 2);
+        assert!((expected..expected + 100).contains(&found[0]), "{found:?}");
+        assert_eq!(pages, 3 + 2 + 3, "each page of the first look counts once");
     }
 
     #[test]
