@@ -199,6 +199,14 @@ fn default_seconds() -> u32 {
     20
 }
 
+/// The last two lines that are not blank: the last one may only count a guest's instructions.
+fn last_lines(text: &str) -> Option<String> {
+    let mut lines: Vec<&str> =
+        text.lines().rev().map(str::trim).filter(|line| !line.is_empty()).take(2).collect();
+    lines.reverse();
+    (!lines.is_empty()).then(|| lines.join(" / "))
+}
+
 fn default_limit() -> u64 {
     60
 }
@@ -214,9 +222,9 @@ impl Expect {
         }
         // Where tests run, the last line says only that one failed.
         let reason = || {
-            let last = process::last_line(&stderr).or(process::last_line(&stdout));
             process::panic_message(&stdout)
-                .or(last.map(str::to_owned))
+                .or_else(|| last_lines(&stderr))
+                .or_else(|| last_lines(&stdout))
                 .unwrap_or_else(|| "no output".to_owned())
         };
         ensure!(
@@ -233,9 +241,9 @@ impl Expect {
                 let found = Regex::new(pattern)
                     .with_context(|| format!("{name} = {pattern:?}"))?
                     .is_match(text);
-                let said = process::last_line(&stderr)
+                let said = last_lines(&stderr)
                     .filter(|_| name == "stdout")
-                    .map_or_else(String::new, |line| format!("; last line of stderr: {line}"));
+                    .map_or_else(String::new, |lines| format!("; last lines of stderr: {lines}"));
                 ensure!(found, "{what:?}: {name} has no match for {pattern:?}: {text:?}{said}");
             }
         }
