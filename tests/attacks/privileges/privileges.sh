@@ -1,10 +1,15 @@
 # privileges.sh, with $isolation: loads the monitor with its defaults, lets processes gain privileges from Linux, runs
 # the attacks of /cases, and prints their outcome.
 #
-# A case defines attack(), on the process $victim, and $found, how the text of its finding begins.
+# A case defines attack(), on the process $victim, $found, how the text of its finding begins, and what kind of process
+# it is about, if not an ordinary user's.
 insmod /m/kyozon-attacks.ko 2>/dev/null
 cp /m/victim /tmp/set-user-id
 chmod 4755 /tmp/set-user-id
+mkdir /tmp/allowed
+mount -t tmpfs none /tmp/allowed
+cp /m/victim /tmp/allowed/victim
+/m/victim allow /tmp/allowed/victim || echo "allow: failed"
 kyozon load --isolation "$isolation" >/dev/null || exit 1
 
 # wait_for PATTERN TENTHS: waits until a line of the events matches.
@@ -22,12 +27,16 @@ for turn in 1 2 3; do
 		/tmp/set-user-id gains $how || echo "gains $how: failed"
 		/tmp/set-user-id gains $how & all="$all $!"
 	done
+	/tmp/allowed/victim gains capability || echo "gains capability: failed"
 done
 wait $all
+/tmp/set-user-id storm 200
 echo "with a reason: $(kyozon events | grep -c ' FINDING ') findings"
 for case in /cases/*.sh; do
 	rm -f /tmp/go
-	/m/victim user /tmp/go & victim=$!
+	kind=user
+	eval "$(grep ^kind= "$case")"
+	/m/victim $kind /tmp/go & victim=$!
 	sleep 2
 	. "$case"
 	attack || echo "attack: failed"

@@ -3,8 +3,8 @@
 //! The check reads the kernel's half of Linux's page tables. Executable memory is the kernel's text, or belongs to a
 //! listed module, to BPF, to ftrace or to probes. A module that left all of Linux's lists still needs its code.
 //!
-//! A module that comes or goes has code without an owner for a while. So a suspect is looked at again, with the owners of
-//! that moment, some time after the look at all of the tables.
+//! A module that comes or goes has code without an owner for a while. So a suspect is looked at again, with the owners
+//! of that moment, some time after the look at all of the tables.
 
 use crate::check::{About, Budget, Check, Coverage, Make, Pace, Repairs, Step};
 use crate::class::Class;

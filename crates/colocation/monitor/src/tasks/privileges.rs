@@ -1,12 +1,13 @@
 //! Privileges that a task gained, or restrictions that it lost, in a way that Linux does not know.
 //!
-//! A task without privileges (no user 0, no capabilities) gets some by executing another program or in another user
-//! namespace: without either, somebody wrote its credentials, or gave it others, from within the kernel. It becomes
-//! user 0 by executing a program that has user 0's set-user-ID bit. A filter of system calls (seccomp) is never taken
-//! away from a task. And no task in user mode has the credentials with which the kernel begins (`init_cred`).
+//! A task without privileges (no user 0, no capabilities) gets some by executing a program that gives them (set-user-ID
+//! or file capabilities; Linux tells the program so, by `AT_SECURE`), or in another user namespace. Without either,
+//! somebody wrote its credentials, or gave it others, from within the kernel. No task comes back to the first user
+//! namespace. A filter of system calls (seccomp) is never taken away from a task. And no task in user mode has the
+//! credentials with which the kernel begins (`init_cred`).
 //!
-//! All of it is about a live task that was seen before: who gains privileges before the first look is not noticed, nor
-//! who executes two programs between two looks, nor who forges the start time or the number of executions as well.
+//! All of it is about a live task that was seen before; `docs/limits.md` says what that misses. While a task executes
+//! another program, its members do not fit together: it is not looked at.
 
 use super::layout::TaskLayout;
 use super::task::{self, TaskState};
@@ -28,8 +29,14 @@ const PASSES: u32 = 3;
 /// Tasks that ended which are forgotten for each new one.
 const FORGET: usize = 4;
 
-/// The set-user-ID bit of a file's mode.
-const S_ISUID: u16 = 0o4000;
+/// Looks in a row at a task that seems to execute another program, after which it is judged: none takes that long.
+const MAX_EXECUTING: u8 = 8;
+/// Programs that a task can have executed between two looks if the first one is not known.
+const UNKNOWN: u64 = 2;
+/// The key of the auxiliary vector that says whether the program has privileges (`AT_SECURE` of Linux's `auxvec.h`),
+/// and the most keys that are read.
+const AT_SECURE: u64 = 23;
+const MAX_KEYS: u64 = 32;
 
 const GAINED: &str = "privileges gained";
 const LIFTED: &str = "system call filter lifted";
@@ -42,24 +49,23 @@ pub(super) const WANTS: Wants = Wants {
         ("task_struct", "seccomp.mode", Optional),
         ("task_struct", "self_exec_id", Optional),
         ("task_struct", "thread_info.syscall_work", Optional),
+        ("cred", "cap_effective", Optional),
         ("cred", "cap_permitted", Optional),
         ("cred", "euid", Optional),
         ("cred", "fsuid", Optional),
         ("cred", "suid", Optional),
         ("cred", "uid", Optional),
         ("cred", "user_ns", Optional),
-        ("file", "f_inode", Optional),
-        ("inode", "i_mode", Optional),
-        ("inode", "i_uid", Optional),
-        ("mm_struct", "exe_file", Optional),
+        ("mm_struct", "saved_auxv", Optional),
     ],
     constants: &[("SYSCALL_WORK_BIT_SECCOMP", Optional)],
 };
 
 #[derive(Debug)]
 struct Layout {
-    /// Address of the kernel's own credentials.
+    /// Addresses of the kernel's own credentials, and of the first user namespace.
     kernels: u64,
+    first_namespace: u64,
     // In `task_struct`.
     memory: u64,
     credentials: u64,
@@ -68,38 +74,10 @@ struct Layout {
     filter: Option<(u64, u64, u64)>,
     // In `cred`.
     users: [u64; 4],
-    permitted: u64,
+    capabilities: [u64; 2],
     namespace: u64,
-    program: Option<Program>,
-}
-
-/// The way from a task's memory to the mode and the owner of the program that it executes.
-#[derive(Debug)]
-struct Program {
-    file: u64,
-    inode: u64,
-    mode: u64,
-    owner: u64,
-}
-
-impl Program {
-    fn new(profile: &Profile<'_>) -> Option<Self> {
-        let offset = |structure, member| Some(profile.field(structure, member)?.offset);
-        Some(Self {
-            file: offset("mm_struct", "exe_file")?,
-            inode: offset("file", "f_inode")?,
-            mode: offset("inode", "i_mode")?,
-            owner: offset("inode", "i_uid")?,
-        })
-    }
-
-    /// Whether the program that the task with this memory executes makes it user 0.
-    fn is_set_user_id<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, memory: u64) -> Option<bool> {
-        let file = kernel.u64(memory.wrapping_add(self.file))?;
-        let inode = kernel.u64(file.wrapping_add(self.inode))?;
-        let mode = kernel.u16(inode.wrapping_add(self.mode))?;
-        Some(mode & S_ISUID != 0 && kernel.u32(inode.wrapping_add(self.owner))? == 0)
-    }
+    /// Offset of the auxiliary vector in `mm_struct`.
+    vector: u64,
 }
 
 impl Layout {
@@ -116,31 +94,45 @@ impl Layout {
         };
         Some(Self {
             kernels: profile.symbol("init_cred")?,
+            first_namespace: profile.symbol("init_user_ns")?,
             memory: task("mm")?.offset,
             credentials: task("real_cred")?.offset,
             executions: task("self_exec_id")?,
             filter: filter(),
             users: [cred("uid")?, cred("suid")?, cred("euid")?, cred("fsuid")?],
-            permitted: cred("cap_permitted")?,
+            capabilities: [cred("cap_permitted")?, cred("cap_effective")?],
             namespace: cred("user_ns")?,
-            program: Program::new(profile),
+            vector: profile.field("mm_struct", "saved_auxv")?.offset,
         })
+    }
+
+    /// Whether the program in this memory was given privileges when it was executed; `None` if it is not there yet.
+    fn is_secure<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, memory: u64) -> Option<bool> {
+        let at = memory.wrapping_add(self.vector);
+        let first = kernel.u64(at).filter(|first| *first != 0)?;
+        // A key and a value, of 32 bits each in a program of 32 bits.
+        let bytes = if first > u64::from(u32::MAX) { 4 } else { 8 };
+        let word = |number: u64| kernel.uint(at.wrapping_add(number * bytes), bytes);
+        let key = (0..MAX_KEYS).find(|key| word(2 * key) == Some(AT_SECURE));
+        Some(key.and_then(|key| word(2 * key + 1)) != Some(0))
     }
 }
 
 /// What a task may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
-    /// Start time in nanoseconds, programs executed, user namespace: what tells a task in one program from others.
+    /// Start time in nanoseconds, and what the threads of its process share.
     start: u64,
+    signal: u64,
     executions: u64,
     namespace: u64,
-    /// Addresses of its memory and of its credentials.
-    memory: u64,
+    /// Address of the credentials.
     credentials: u64,
     user: u32,
     is_root: bool,
     capabilities: u64,
+    /// The program was given privileges; `None` while it is being executed.
+    is_secure: Option<bool>,
     is_filtered: bool,
 }
 
@@ -153,6 +145,9 @@ impl State {
         task: u64,
     ) -> Option<Self> {
         let word = |offset: u64| kernel.u64(task.wrapping_add(offset));
+        let Field { offset, bytes } = layout.executions;
+        let executed = || kernel.uint(task.wrapping_add(offset), bytes);
+        let executions = executed()?;
         let state = TaskState::read(kernel, tasks, task)?;
         let memory = word(layout.memory)?;
         let is_kernels = state.is_kernel_thread() || memory == 0;
@@ -160,47 +155,38 @@ impl State {
             return None;
         }
         let credentials = word(layout.credentials)?;
-        let Field { offset, bytes } = layout.executions;
-        let users = layout.users.map(|user| kernel.u32(credentials.wrapping_add(user)));
+        let of_credentials = |offset: u64| credentials.wrapping_add(offset);
+        let users = layout.users.map(|user| kernel.u32(of_credentials(user)));
+        let capabilities = layout.capabilities.map(|set| kernel.u64(of_credentials(set)));
         let filter = layout.filter.map(|(mode, work, flag)| {
             let mode = kernel.u32(task.wrapping_add(mode));
             Some(mode? != 0 && word(work)? & flag != 0)
         });
-        Some(Self {
+        let state = Self {
             start: word(tasks.start_time)?,
-            executions: kernel.uint(task.wrapping_add(offset), bytes)?,
-            namespace: kernel.u64(credentials.wrapping_add(layout.namespace))?,
-            memory,
+            signal: state.signal,
+            executions,
+            namespace: kernel.u64(of_credentials(layout.namespace))?,
             credentials,
             user: users[0]?,
             is_root: users.contains(&Some(0)),
-            capabilities: kernel.u64(credentials.wrapping_add(layout.permitted))?,
+            capabilities: capabilities[0]? | capabilities[1]?,
+            is_secure: layout.is_secure(kernel, memory),
             is_filtered: filter.flatten().unwrap_or(false),
-        })
+        };
+        // Another CPU may execute the task.
+        let same = executed()? == executions && word(layout.credentials)? == credentials;
+        same.then_some(state)
     }
 
     fn is_privileged(&self) -> bool {
         self.is_root || self.capabilities != 0
     }
 
-    /// Whether the task can have gained the privileges of `self` since it was in the state `before`, without any.
-    fn may_follow<M: KernelMemory>(
-        &self,
-        kernel: &Kernel<'_, M>,
-        layout: &Layout,
-        before: &Self,
-    ) -> bool {
-        if self.namespace != before.namespace {
-            return true;
-        }
-        match self.executions.wrapping_sub(before.executions) {
-            0 => false,
-            1 if self.is_root => {
-                let program = layout.program.as_ref();
-                program.and_then(|p| p.is_set_user_id(kernel, self.memory)).unwrap_or(true)
-            }
-            _ => true,
-        }
+    /// Whether it is the task that was in the state `before`. A thread that executes a program takes the place of the
+    /// process's first one, with its start time.
+    fn is_of_the_same_task(&self, before: &Self) -> bool {
+        self.start == before.start || self.signal == before.signal && self.start < before.start
     }
 }
 
@@ -211,7 +197,11 @@ struct Known {
     state: State,
     /// The user that it had without privileges, unless there is a reason why it has some.
     user: Option<u32>,
+    /// It was in another user namespace than the first one.
+    was_confined: bool,
     was_filtered: bool,
+    /// Looks in a row that saw it execute a program.
+    executing: u8,
     /// The pass of the last look.
     pass: u32,
 }
@@ -253,36 +243,45 @@ impl Privileges {
     pub fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, tasks: &TaskLayout, task: u64) {
         let Some(layout) = &self.layout else { return };
         let Some(state) = State::read(kernel, tasks, layout, task) else { return };
-        let mut has_gained = state.credentials == layout.kernels;
-        let is_new =
-            match self.known.get_mut(&task).filter(|known| known.state.start == state.start) {
-                Some(known) => {
-                    let before = core::mem::replace(&mut known.state, state);
-                    if !state.is_privileged() {
-                        known.user = Some(state.user);
-                    } else if state.may_follow(kernel, layout, &before) {
-                        known.user = None;
-                    }
-                    has_gained |= known.user.is_some() && state.is_privileged();
-                    if known.was_filtered && !state.is_filtered {
-                        self.confirm.see(Key::Lifted(task), 0);
-                    }
-                    known.was_filtered |= state.is_filtered;
-                    known.pass = self.pass;
-                    false
-                }
-                None => true,
-            };
-        if has_gained {
+        if state.credentials == layout.kernels {
             self.confirm.see(Key::Gained(task), 0);
         }
-        if is_new {
-            self.add(task, state);
+        let first = layout.first_namespace;
+        let known = self.known.get_mut(&task);
+        let Some(known) = known.filter(|known| state.is_of_the_same_task(&known.state)) else {
+            self.add(task, state, state.namespace != first);
+            return;
+        };
+        known.pass = self.pass;
+        known.executing = match state.is_secure {
+            Some(_) => 0,
+            None => known.executing.saturating_add(1),
+        };
+        if (1..MAX_EXECUTING).contains(&known.executing) {
+            return;
         }
+        let before = core::mem::replace(&mut known.state, state);
+        if !state.is_privileged() {
+            known.user = Some(state.user);
+        } else if state.namespace != before.namespace
+            || state.executions.wrapping_sub(before.executions) >= UNKNOWN
+            || state.is_secure == Some(true)
+        {
+            known.user = None;
+        }
+        known.was_confined |= state.namespace != first;
+        let has_escaped = known.was_confined && state.namespace == first;
+        if has_escaped || known.user.is_some() && state.is_privileged() {
+            self.confirm.see(Key::Gained(task), 0);
+        }
+        if known.was_filtered && !state.is_filtered {
+            self.confirm.see(Key::Lifted(task), 0);
+        }
+        known.was_filtered |= state.is_filtered;
     }
 
     /// Notes a task that is not known, in the place of tasks that ended.
-    fn add(&mut self, task: u64, state: State) {
+    fn add(&mut self, task: u64, state: State, was_confined: bool) {
         for _ in 0..FORGET {
             let next = self.known.range(self.ended..).next();
             let Some((&at, known)) = next else {
@@ -295,9 +294,12 @@ impl Privileges {
             }
         }
         if self.known.len() < self.room || self.known.contains_key(&task) {
-            let user = (!state.is_privileged()).then_some(state.user);
+            let is_plain = !state.is_privileged() && state.is_secure.is_some();
+            let user = is_plain.then_some(state.user);
             let was_filtered = state.is_filtered;
-            self.known.insert(task, Known { state, user, was_filtered, pass: self.pass });
+            let (pass, executing) = (self.pass, 0);
+            self.known
+                .insert(task, Known { state, user, was_confined, was_filtered, executing, pass });
         }
     }
 
@@ -342,10 +344,15 @@ impl Privileges {
                     Some(state) => possession(&state),
                     None => String::new(),
                 };
-                let before = known.and_then(|known| known.user);
-                let expected = before.map_or("credentials of its own".into(), |user| {
-                    format!("user {user} without capabilities, as before")
-                });
+                let expected = match known {
+                    Some(Known { user: Some(user), .. }) => {
+                        format!("user {user} without capabilities, as before")
+                    }
+                    Some(known) if known.was_confined => {
+                        "another user namespace than the first one, as before".into()
+                    }
+                    _ => "credentials of its own".into(),
+                };
                 (expected, is)
             }
             Key::Lifted(_) => ("the filter that it had".into(), "none".into()),

@@ -50,6 +50,7 @@ impl Linux {
             (CSS_SET_TABLE, b'b', "css_set_table"),
             (CSS_SET_TABLE + 32, b'b', "behind"),
             (INIT_CRED, b'D', "init_cred"),
+            (INIT_USER_NS, b'D', "init_user_ns"),
             (KPROBE_TABLE, b'b', "kprobe_table"),
             (OPS_LIST, b'D', "ftrace_ops_list"),
             (EXIT_POINT, b'D', "__tracepoint_sched_process_exit"),

@@ -7,6 +7,11 @@ use std::format;
 const ALL: u64 = 0x1ff_ffff_ffff;
 /// Long after the first pass.
 const LATER: u32 = 5;
+/// Another user namespace.
+const CONFINED: u64 = linux::INIT_USER_NS + 0x40;
+/// Keys of the auxiliary vector: `AT_SYSINFO_EHDR` and `AT_SECURE`.
+const FIRST: u64 = 33;
+const SECURE: u64 = 23;
 
 impl Linux {
     /// Gives `task` new credentials.
@@ -16,99 +21,150 @@ impl Linux {
             self.put32(cred + at, user);
         }
         self.put(cred + linux::PERMITTED, capabilities);
-        self.put(cred + linux::NAMESPACE, linux::INIT_PID_NS);
+        self.put(cred + linux::NAMESPACE, linux::INIT_USER_NS);
         self.put(task + linux::REAL_CRED, cred);
     }
 
-    /// `task` executes a program with this mode and owner.
-    fn execute(&self, task: u64, mode: u32, owner: u32) {
-        let [memory, file, inode] = [64; 3].map(|bytes| self.alloc(bytes));
-        self.put(memory + linux::EXE_FILE, file);
-        self.put(file + linux::INODE, inode);
-        self.put32(inode + linux::MODE, mode);
-        self.put32(inode + linux::OWNER, owner);
-        self.put(task + linux::MEMORY, memory);
+    fn enter(&self, task: u64, namespace: u64) {
+        self.put(self.get(task + linux::REAL_CRED) + linux::NAMESPACE, namespace);
+    }
+
+    /// `task` begins to execute a program.
+    fn begin_program(&self, task: u64) {
+        self.put(task + linux::MEMORY, self.alloc(128));
         let executions = self.get32(task + linux::EXECUTIONS);
         self.put32(task + linux::EXECUTIONS, executions + 1);
     }
+
+    /// The program begins; it is `secure` if it was given privileges.
+    fn end_program(&self, task: u64, secure: bool) {
+        let vector = self.get(task + linux::MEMORY) + linux::VECTOR;
+        for (at, word) in (vector..).step_by(8).zip([FIRST, DIRECT, SECURE, secure.into()]) {
+            self.put(at, word);
+        }
+    }
+
+    /// The same with a program of 32 bits.
+    fn end_short_program(&self, task: u64, secure: bool) {
+        let vector = self.get(task + linux::MEMORY) + linux::VECTOR;
+        self.put(vector, FIRST | 0xf7f0_0000 << 32);
+        self.put(vector + 8, SECURE | u64::from(secure) << 32);
+    }
+
+    fn execute(&self, task: u64, secure: bool) {
+        self.begin_program(task);
+        self.end_program(task, secure);
+    }
 }
 
-/// A process of user 1000, in a program that anybody may execute.
+const DIRECT: u64 = crate::fake::DIRECT;
+
+/// A process of user 1000, in a program that gives nobody privileges.
 fn user() -> (Linux, u64) {
     let (linux, [alone, ..]) = system(false);
     linux.commit(alone, [1000; 4], 0);
-    linux.execute(alone, 0o755, 0);
+    linux.execute(alone, false);
     (linux, alone)
 }
 
-/// What is found if `change` happens later on, as lines.
-fn found(change: impl Fn(&Linux, u64)) -> Vec<String> {
+/// The findings if `change` happens after each step, as lines.
+fn found_with(change: impl Fn(&Linux, u64, u32)) -> Vec<String> {
     let (linux, task) = user();
-    let (findings, ..) = run(&linux, 20, 100_000, |step| {
-        if step == LATER {
-            change(&linux, task);
-        }
-    });
-    let is_about = |finding: &&Finding| {
-        let member = finding.address - task;
-        assert!(matches!(member, linux::REAL_CRED | linux::FILTER_MODE), "{finding:?}");
-        assert!(matches!(finding.class, Class::PrivilegesGained | Class::FilterLifted));
-        true
+    let (findings, ..) = run(&linux, 40, 100_000, |step| change(&linux, task, step));
+    let line = |f: &Finding| {
+        let member = f.address - task;
+        assert!(matches!(member, linux::REAL_CRED | linux::FILTER_MODE), "{f:?}");
+        assert!(matches!(f.class, Class::PrivilegesGained | Class::FilterLifted));
+        format!("{}: {}: {}: {}", f.what, f.symbol, f.expected, f.found)
     };
-    let line = |f: &Finding| format!("{}: {}: {}: {}", f.what, f.symbol, f.expected, f.found);
-    findings.iter().filter(is_about).map(line).collect()
+    findings.iter().map(line).collect()
+}
+
+/// The findings if `change` happens once, between two looks.
+fn found(change: impl Fn(&Linux, u64)) -> Vec<String> {
+    found_with(|linux, task, step| {
+        if step == LATER {
+            change(linux, task);
+        }
+    })
+}
+
+const GAINED: &str = "privileges gained: alone, pid 64: ";
+
+fn before(found: &str) -> [String; 1] {
+    [format!("{GAINED}user 1000 without capabilities, as before: {found}")]
 }
 
 #[test]
 fn privileges_without_a_reason_are_found() {
-    let before = "privileges gained: alone, pid 64: user 1000 without capabilities, as before: ";
-    let root = [format!("{before}user 0, capabilities 0x1ffffffffff")];
+    let root = before("user 0, capabilities 0x1ffffffffff");
     assert_eq!(found(|linux, task| linux.commit(task, [0; 4], ALL)), root);
     // In place, and one after the other.
     for at in (0..16).step_by(4) {
         let lines = found(|linux, task| {
             linux.put32(linux.get(task + linux::REAL_CRED) + linux::USERS + at, 0);
         });
-        let is = if at == 0 { "user 0" } else { "user 1000, and 0" };
-        assert_eq!(lines, [format!("{before}{is}")]);
+        assert_eq!(lines, before(if at == 0 { "user 0" } else { "user 1000, and 0" }));
     }
-    let capable = [format!("{before}user 1000, capabilities 0x200000")];
-    assert_eq!(found(|linux, task| linux.commit(task, [1000; 4], 1 << 21)), capable);
-    // A shell that an exploit executes.
+    for set in [linux::PERMITTED, linux::EFFECTIVE] {
+        let lines = found(|linux, task| {
+            linux.put(linux.get(task + linux::REAL_CRED) + set, 1 << 21);
+        });
+        assert_eq!(lines, before("user 1000, capabilities 0x200000"));
+    }
+    // A shell that an exploit executes, of 64 and of 32 bits.
     let shell = |linux: &Linux, task| {
         linux.commit(task, [0; 4], ALL);
-        linux.execute(task, 0o755, 0);
+        linux.execute(task, false);
     };
     assert_eq!(found(shell), root);
-    // The bit of another user makes nobody user 0.
-    let of_others = |linux: &Linux, task| {
+    let short_shell = |linux: &Linux, task| {
         linux.commit(task, [0; 4], ALL);
-        linux.execute(task, 0o4755, 7);
+        linux.begin_program(task);
+        linux.end_short_program(task, false);
     };
-    assert_eq!(found(of_others), root);
+    assert_eq!(found(short_shell), root);
+    // A program that seems to be executed for ever.
+    let without_vector = |linux: &Linux, task: u64| {
+        linux.put(linux.get(task + linux::MEMORY) + linux::VECTOR, 0);
+        linux.commit(task, [0; 4], ALL);
+    };
+    assert_eq!(found(without_vector), root);
+    // A thread that takes the place of the first one of its process.
+    let as_a_thread = |linux: &Linux, task: u64| {
+        linux.put(task + linux::START, linux.get(task + linux::START) - 1);
+        shell(linux, task);
+    };
+    assert_eq!(found(as_a_thread), root);
 }
 
 #[test]
 fn privileges_with_a_reason_are_not_found() {
     let sudo = |linux: &Linux, task| {
-        linux.execute(task, 0o4755, 0);
+        linux.execute(task, true);
         linux.commit(task, [1000, 0, 0, 0], ALL);
     };
     assert_eq!(found(sudo), [""; 0]);
+    let short_sudo = |linux: &Linux, task| {
+        linux.begin_program(task);
+        linux.end_short_program(task, true);
+        linux.commit(task, [1000, 0, 0, 0], ALL);
+    };
+    assert_eq!(found(short_sudo), [""; 0]);
     let with_file_capabilities = |linux: &Linux, task| {
-        linux.execute(task, 0o755, 0);
-        linux.commit(task, [1000; 4], 1 << 13);
+        linux.execute(task, true);
+        linux.commit(task, [0; 4], 1 << 7);
     };
     assert_eq!(found(with_file_capabilities), [""; 0]);
     // Between two looks: what was executed first is not known any more.
     let shell_of_sudo = |linux: &Linux, task| {
         sudo(linux, task);
-        linux.execute(task, 0o755, 0);
+        linux.execute(task, false);
     };
     assert_eq!(found(shell_of_sudo), [""; 0]);
     let in_a_namespace = |linux: &Linux, task: u64| {
         linux.commit(task, [1000; 4], ALL);
-        linux.put(linux.get(task + linux::REAL_CRED) + linux::NAMESPACE, DIRECT_NAMESPACE);
+        linux.enter(task, CONFINED);
     };
     assert_eq!(found(in_a_namespace), [""; 0]);
     // Another task in the same memory.
@@ -127,17 +183,48 @@ fn privileges_with_a_reason_are_not_found() {
     }
 }
 
-/// Another user namespace.
-const DIRECT_NAMESPACE: u64 = linux::INIT_PID_NS + 0x100;
+/// Linux counts the program first, then commits the credentials, then writes the vector. A look may come in between.
+#[test]
+fn program_that_is_being_executed_is_not_judged() {
+    for pause in 1..4 {
+        let sudo_and_shell = |linux: &Linux, task, step| match step {
+            LATER => linux.begin_program(task),
+            at if at == LATER + pause => linux.commit(task, [1000, 0, 0, 0], ALL),
+            at if at == LATER + 2 * pause => {
+                linux.end_program(task, true);
+                // At once, so that nobody sees the first program.
+                linux.execute(task, false);
+            }
+            _ => {}
+        };
+        assert_eq!(found_with(sudo_and_shell), [""; 0], "{pause}");
+    }
+}
+
+#[test]
+fn escape_from_a_namespace_is_found() {
+    for capabilities in [0, ALL] {
+        let lines = found_with(|linux, task, step| match step {
+            0 => {
+                linux.commit(task, [1000; 4], capabilities);
+                linux.enter(task, CONFINED);
+            }
+            LATER => linux.commit(task, [0; 4], ALL),
+            _ => {}
+        });
+        let expected = "another user namespace than the first one, as before: ";
+        assert_eq!(lines, [format!("{GAINED}{expected}user 0, capabilities 0x1ffffffffff")]);
+    }
+}
 
 /// Memory that was freed may belong to another task for a moment.
 #[test]
 fn privileges_of_two_passes_are_not_confirmed() {
     let (linux, task) = user();
-    let before = linux.get(task + linux::REAL_CRED);
+    let own = linux.get(task + linux::REAL_CRED);
     let (findings, ..) = run(&linux, 30, 100_000, |step| match step % 4 {
         1 => linux.commit(task, [0; 4], ALL),
-        3 => linux.put(task + linux::REAL_CRED, before),
+        3 => linux.put(task + linux::REAL_CRED, own),
         _ => {}
     });
     assert_eq!(findings, []);
@@ -147,6 +234,7 @@ fn privileges_of_two_passes_are_not_confirmed() {
 fn credentials_of_the_kernel_are_found_without_an_earlier_look() {
     let (linux, task) = user();
     linux.put(task + linux::REAL_CRED, linux::INIT_CRED);
+    linux.put(linux::INIT_CRED + linux::NAMESPACE, linux::INIT_USER_NS);
     let findings = find(&linux);
     assert_eq!(findings.len(), 1);
     assert_eq!(findings[0].expected, "credentials of its own");
@@ -160,28 +248,27 @@ fn filter_that_is_lifted_is_found() {
         linux.put(task + linux::WORK, work);
     };
     for (mode, work) in [(0, 0), (2, 0), (0, 2)] {
-        let (linux, task) = user();
-        filter(&linux, task, 2, 2);
-        let (findings, ..) = run(&linux, 20, 100_000, |step| {
-            if step == LATER {
-                filter(&linux, task, mode, work);
-            }
+        let lines = found_with(|linux, task, step| match step {
+            0 => filter(linux, task, 2, 2),
+            LATER => filter(linux, task, mode, work),
+            _ => {}
         });
-        assert_eq!(findings.len(), 1, "{mode} {work}");
-        assert_eq!(findings[0].class, Class::FilterLifted);
+        let line = "system call filter lifted: alone, pid 64: the filter that it had: none";
+        assert_eq!(lines, [line], "{mode} {work}");
     }
     // Linux kills a task in this mode.
-    let killed = |linux: &Linux, task| {
-        filter(linux, task, 2, 2);
-        filter(linux, task, 3, 2);
+    let killed = |linux: &Linux, task, step| match step {
+        0 => filter(linux, task, 2, 2),
+        LATER => filter(linux, task, 3, 2),
+        _ => {}
     };
-    assert_eq!(found(killed), [""; 0]);
+    assert_eq!(found_with(killed), [""; 0]);
 }
 
 #[test]
 fn finding_stands_until_the_privileges_are_gone() {
     let (linux, task) = user();
-    let before = linux.get(task + linux::REAL_CRED);
+    let own = linux.get(task + linux::REAL_CRED);
     let profile = Profile::decode(&linux.profile).unwrap();
     let kernel = Kernel::new(&profile, &linux.memory);
     let mut tasks = check(&profile);
@@ -189,7 +276,7 @@ fn finding_stands_until_the_privileges_are_gone() {
     for step in 0..20 {
         match step {
             3 => linux.commit(task, [0; 4], ALL),
-            12 => linux.put(task + linux::REAL_CRED, before),
+            12 => linux.put(task + linux::REAL_CRED, own),
             _ => {}
         }
         tasks.step(&kernel, &mut CallBudget(100_000), &mut |_| {}, &mut 0);
@@ -209,7 +296,7 @@ fn tasks_that_ended_are_forgotten() {
     for number in 10..400 {
         let task = linux.spawn("short", number, None);
         linux.commit(task, [1000; 4], 0);
-        linux.execute(task, 0o755, 0);
+        linux.execute(task, false);
         tasks.step(&kernel, &mut CallBudget(100_000), &mut |_| {}, &mut 0);
         linux.exit(task);
     }

@@ -10,6 +10,7 @@ pub const PIDMAP_LOCK: u64 = TEXT + 0x3040;
 pub const CSS_SET_LOCK: u64 = TEXT + 0x3084;
 pub const CSS_SET_TABLE: u64 = TEXT + 0x30a0;
 pub const INIT_CRED: u64 = TEXT + 0x3200;
+pub const INIT_USER_NS: u64 = TEXT + 0x3300;
 pub const KPROBE_TABLE: u64 = TEXT + 0x3400;
 pub const OPS_LIST: u64 = TEXT + 0x3600;
 pub const EXIT_POINT: u64 = TEXT + 0x3640;
@@ -47,11 +48,9 @@ pub const TASK_BYTES: u64 = 264;
 pub const USERS: u64 = 8;
 pub const PERMITTED: u64 = 24;
 pub const NAMESPACE: u64 = 32;
-// `mm_struct`, `file` and `inode`.
-pub const EXE_FILE: u64 = 8;
-pub const INODE: u64 = 8;
-pub const MODE: u64 = 0;
-pub const OWNER: u64 = 4;
+pub const EFFECTIVE: u64 = 40;
+// `mm_struct`.
+pub const VECTOR: u64 = 8;
 // `signal_struct`.
 pub const SIGNAL_PIDS: u64 = 0;
 pub const THREAD_HEAD: u64 = 32;
@@ -104,10 +103,8 @@ pub const LAYOUTS: &[(&str, u64, u64)] = &[
     ("cred.fsuid", USERS + 12, 4),
     ("cred.cap_permitted", PERMITTED, 8),
     ("cred.user_ns", NAMESPACE, 8),
-    ("mm_struct.exe_file", EXE_FILE, 8),
-    ("file.f_inode", INODE, 8),
-    ("inode.i_mode", MODE, 2),
-    ("inode.i_uid", OWNER, 4),
+    ("cred.cap_effective", EFFECTIVE, 8),
+    ("mm_struct.saved_auxv", VECTOR, 64),
     ("signal_struct.pids", SIGNAL_PIDS, 32),
     ("signal_struct.thread_head", THREAD_HEAD, 16),
     ("pid.count", 0, 4),
