@@ -183,6 +183,12 @@ impl State {
         self.is_root || self.capabilities != 0
     }
 
+    /// Whether there is no reason for privileges. In another namespace than the `first` one, its user 0 gets them by
+    /// executing any program.
+    fn is_plain(&self, first: u64) -> bool {
+        !self.is_privileged() && self.namespace == first
+    }
+
     /// Whether it is the task that was in the state `before`. A thread that executes a program takes the place of the
     /// process's first one, with its start time.
     fn is_of_the_same_task(&self, before: &Self) -> bool {
@@ -249,7 +255,7 @@ impl Privileges {
         let first = layout.first_namespace;
         let known = self.known.get_mut(&task);
         let Some(known) = known.filter(|known| state.is_of_the_same_task(&known.state)) else {
-            self.add(task, state, state.namespace != first);
+            self.add(task, state, first);
             return;
         };
         known.pass = self.pass;
@@ -261,9 +267,9 @@ impl Privileges {
             return;
         }
         let before = core::mem::replace(&mut known.state, state);
-        if !state.is_privileged() {
+        if state.is_plain(first) {
             known.user = Some(state.user);
-        } else if state.namespace != before.namespace
+        } else if state.namespace != first
             || state.executions.wrapping_sub(before.executions) >= UNKNOWN
             || state.is_secure == Some(true)
         {
@@ -281,7 +287,7 @@ impl Privileges {
     }
 
     /// Notes a task that is not known, in the place of tasks that ended.
-    fn add(&mut self, task: u64, state: State, was_confined: bool) {
+    fn add(&mut self, task: u64, state: State, first: u64) {
         for _ in 0..FORGET {
             let next = self.known.range(self.ended..).next();
             let Some((&at, known)) = next else {
@@ -294,8 +300,9 @@ impl Privileges {
             }
         }
         if self.known.len() < self.room || self.known.contains_key(&task) {
-            let is_plain = !state.is_privileged() && state.is_secure.is_some();
+            let is_plain = state.is_plain(first) && state.is_secure.is_some();
             let user = is_plain.then_some(state.user);
+            let was_confined = state.namespace != first;
             let was_filtered = state.is_filtered;
             let (pass, executing) = (self.pass, 0);
             self.known

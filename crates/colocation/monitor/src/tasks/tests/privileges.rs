@@ -167,6 +167,17 @@ fn privileges_with_a_reason_are_not_found() {
         linux.enter(task, CONFINED);
     };
     assert_eq!(found(in_a_namespace), [""; 0]);
+    // The user of the namespace who is 0 there: any program gives it capabilities.
+    let user_of_a_namespace = |linux: &Linux, task: u64, step| match step {
+        0 => linux.enter(task, CONFINED),
+        LATER => {
+            linux.execute(task, false);
+            linux.commit(task, [1000; 4], ALL);
+            linux.enter(task, CONFINED);
+        }
+        _ => {}
+    };
+    assert_eq!(found_with(user_of_a_namespace), [""; 0]);
     // Another task in the same memory.
     let reused = |linux: &Linux, task: u64| {
         linux.put(task + linux::START, linux.get(task + linux::START) + 1000);
