@@ -10,7 +10,7 @@
 //! another program, its members do not fit together: it is not looked at.
 
 use super::layout::TaskLayout;
-use super::task::{self, TaskState};
+use super::task;
 use crate::class::Class;
 use crate::confirm::Confirm;
 use crate::finding::Finding;
@@ -31,7 +31,8 @@ const FORGET: usize = 4;
 
 /// Looks in a row at a task that seems to execute another program, after which it is judged: none takes that long.
 const MAX_EXECUTING: u8 = 8;
-/// Programs that a task can have executed between two looks if the first one is not known.
+/// Programs that a task has executed between two looks if the first one of them is not known. It may even be another
+/// task: threads that execute programs in turn take over their first thread's start time.
 const UNKNOWN: u64 = 2;
 /// The key of the auxiliary vector that says whether the program has privileges (`AT_SECURE` of Linux's `auxvec.h`),
 /// and the most keys that are read.
@@ -106,24 +107,22 @@ impl Layout {
         })
     }
 
-    /// Whether the program in this memory was given privileges when it was executed; `None` if it is not there yet.
-    fn is_secure<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, memory: u64) -> Option<bool> {
-        let at = memory.wrapping_add(self.vector);
-        let first = kernel.u64(at).filter(|first| *first != 0)?;
+    /// Whether the program with the auxiliary vector `at` was given privileges when it was executed.
+    fn is_secure<M: KernelMemory>(kernel: &Kernel<'_, M>, at: u64) -> bool {
         // A key and a value, of 32 bits each in a program of 32 bits.
-        let bytes = if first > u64::from(u32::MAX) { 4 } else { 8 };
+        let is_short = kernel.u64(at).is_some_and(|first| first > u64::from(u32::MAX));
+        let bytes = if is_short { 4 } else { 8 };
         let word = |number: u64| kernel.uint(at.wrapping_add(number * bytes), bytes);
         let key = (0..MAX_KEYS).find(|key| word(2 * key) == Some(AT_SECURE));
-        Some(key.and_then(|key| word(2 * key + 1)) != Some(0))
+        key.is_some_and(|key| word(2 * key + 1) != Some(0))
     }
 }
 
 /// What a task may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
-    /// Start time in nanoseconds, and what the threads of its process share.
+    /// Start time in nanoseconds.
     start: u64,
-    signal: u64,
     executions: u64,
     namespace: u64,
     /// Address of the credentials.
@@ -131,8 +130,9 @@ struct State {
     user: u32,
     is_root: bool,
     capabilities: u64,
-    /// The program was given privileges; `None` while it is being executed.
-    is_secure: Option<bool>,
+    /// Address of the program's auxiliary vector, and whether Linux has written it.
+    vector: u64,
+    has_vector: bool,
     is_filtered: bool,
 }
 
@@ -147,13 +147,10 @@ impl State {
         let word = |offset: u64| kernel.u64(task.wrapping_add(offset));
         let Field { offset, bytes } = layout.executions;
         let executed = || kernel.uint(task.wrapping_add(offset), bytes);
+        let memory = word(layout.memory).filter(|memory| *memory != 0)?;
+        task::is_settled(kernel, tasks, task).filter(|settled| *settled)?;
         let executions = executed()?;
-        let state = TaskState::read(kernel, tasks, task)?;
-        let memory = word(layout.memory)?;
-        let is_kernels = state.is_kernel_thread() || memory == 0;
-        if is_kernels || state.is_new() || state.is_exiting() || state.is_dead() {
-            return None;
-        }
+        let vector = memory.wrapping_add(layout.vector);
         let credentials = word(layout.credentials)?;
         let of_credentials = |offset: u64| credentials.wrapping_add(offset);
         let users = layout.users.map(|user| kernel.u32(of_credentials(user)));
@@ -164,14 +161,14 @@ impl State {
         });
         let state = Self {
             start: word(tasks.start_time)?,
-            signal: state.signal,
             executions,
             namespace: kernel.u64(of_credentials(layout.namespace))?,
             credentials,
             user: users[0]?,
             is_root: users.contains(&Some(0)),
             capabilities: capabilities[0]? | capabilities[1]?,
-            is_secure: layout.is_secure(kernel, memory),
+            vector,
+            has_vector: kernel.u64(vector)? != 0,
             is_filtered: filter.flatten().unwrap_or(false),
         };
         // Another CPU may execute the task.
@@ -188,19 +185,14 @@ impl State {
     fn is_plain(&self, first: u64) -> bool {
         !self.is_privileged() && self.namespace == first
     }
-
-    /// Whether it is the task that was in the state `before`. A thread that executes a program takes the place of the
-    /// process's first one, with its start time.
-    fn is_of_the_same_task(&self, before: &Self) -> bool {
-        self.start == before.start || self.signal == before.signal && self.start < before.start
-    }
 }
 
 /// What is known of a task.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// The last look.
+    /// The last look, and what the threads of the process share.
     state: State,
+    signal: u64,
     /// The user that it had without privileges, unless there is a reason why it has some.
     user: Option<u32>,
     /// It was in another user namespace than the first one.
@@ -253,25 +245,37 @@ impl Privileges {
             self.confirm.see(Key::Gained(task), 0);
         }
         let first = layout.first_namespace;
+        let signal = || kernel.u64(task.wrapping_add(tasks.signal)).unwrap_or(0);
         let known = self.known.get_mut(&task);
-        let Some(known) = known.filter(|known| state.is_of_the_same_task(&known.state)) else {
-            self.add(task, state, first);
+        // A thread that executes a program takes the place of the process's first one, with its start time.
+        let is_same = |known: &&mut Known| {
+            let before = known.state.start;
+            state.start == before || state.start < before && known.signal == signal()
+        };
+        let Some(known) = known.filter(is_same) else {
+            let signal = signal();
+            self.add(task, state, signal, first);
             return;
         };
         known.pass = self.pass;
-        known.executing = match state.is_secure {
-            Some(_) => 0,
-            None => known.executing.saturating_add(1),
+        known.executing = match state.has_vector {
+            true => 0,
+            false => known.executing.saturating_add(1),
         };
         if (1..MAX_EXECUTING).contains(&known.executing) {
             return;
         }
         let before = core::mem::replace(&mut known.state, state);
+        let has_other_past = state.executions.wrapping_sub(before.executions) >= UNKNOWN;
+        if has_other_past {
+            known.was_filtered = false;
+        }
         if state.is_plain(first) {
             known.user = Some(state.user);
-        } else if state.namespace != first
-            || state.executions.wrapping_sub(before.executions) >= UNKNOWN
-            || state.is_secure == Some(true)
+        } else if known.user.is_some()
+            && (has_other_past
+                || state.namespace != first
+                || Layout::is_secure(kernel, state.vector))
         {
             known.user = None;
         }
@@ -287,7 +291,7 @@ impl Privileges {
     }
 
     /// Notes a task that is not known, in the place of tasks that ended.
-    fn add(&mut self, task: u64, state: State, first: u64) {
+    fn add(&mut self, task: u64, state: State, signal: u64, first: u64) {
         for _ in 0..FORGET {
             let next = self.known.range(self.ended..).next();
             let Some((&at, known)) = next else {
@@ -300,13 +304,15 @@ impl Privileges {
             }
         }
         if self.known.len() < self.room || self.known.contains_key(&task) {
-            let is_plain = state.is_plain(first) && state.is_secure.is_some();
+            let is_plain = state.is_plain(first) && state.has_vector;
             let user = is_plain.then_some(state.user);
             let was_confined = state.namespace != first;
             let was_filtered = state.is_filtered;
             let (pass, executing) = (self.pass, 0);
-            self.known
-                .insert(task, Known { state, user, was_confined, was_filtered, executing, pass });
+            self.known.insert(
+                task,
+                Known { state, signal, user, was_confined, was_filtered, executing, pass },
+            );
         }
     }
 

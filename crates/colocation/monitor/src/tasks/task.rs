@@ -181,6 +181,20 @@ impl TaskState {
     }
 }
 
+/// Whether the task at `task` is one of user mode that neither begins nor ends; `None` if it cannot be read.
+pub fn is_settled<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &TaskLayout,
+    task: u64,
+) -> Option<bool> {
+    let member = |offset: u64| kernel.u32(task.wrapping_add(offset));
+    Some(
+        member(layout.flags)? & (PF_EXITING | PF_KTHREAD) == 0
+            && !matches!(member(layout.state)?, TASK_NEW | TASK_DEAD)
+            && member(layout.exit_state)? == 0,
+    )
+}
+
 /// The name of the task at `task`.
 pub fn name<M: KernelMemory>(kernel: &Kernel<'_, M>, layout: &TaskLayout, task: u64) -> String {
     kernel.c_string(task.wrapping_add(layout.comm), layout.comm_bytes as usize).unwrap_or_default()
