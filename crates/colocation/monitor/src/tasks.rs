@@ -260,7 +260,7 @@ impl TaskCheck {
         self.report_damages(found, |task| task::name(kernel, &layout, task));
         self.privileges.end_pass(kernel, &self.layout, found);
         self.coverage.learning = false;
-        self.coverage.unjudged = self.pass.unjudged;
+        self.coverage.unjudged = self.pass.unjudged + self.privileges.lacking();
         self.coverage.restarts += self.pass.restarts;
         let count = self.seen.clear(&mut self.random);
         self.pass = Pass::new(&self.layout, &mut self.random, self.pass.highest_pid);

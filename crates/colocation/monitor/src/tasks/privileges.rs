@@ -237,6 +237,14 @@ impl Privileges {
         }
     }
 
+    /// Number of kinds of findings that this kernel's profile does not allow.
+    pub fn lacking(&self) -> u64 {
+        match &self.layout {
+            Some(layout) => u64::from(layout.filter.is_none()),
+            None => 2,
+        }
+    }
+
     /// Looks at the task at `task`.
     pub fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, tasks: &TaskLayout, task: u64) {
         let Some(layout) = &self.layout else { return };

@@ -299,6 +299,20 @@ fn finding_stands_until_the_privileges_are_gone() {
 }
 
 #[test]
+fn what_a_kernel_does_not_have_is_counted() {
+    let lacking = |path: &str| {
+        let layouts: Vec<_> = linux::LAYOUTS.iter().copied().filter(|at| at.0 != path).collect();
+        let symbols =
+            [(linux::INIT_CRED, b'D', "init_cred"), (linux::INIT_USER_NS, b'D', "init_user_ns")];
+        let profile = crate::fake::profile(&symbols, &layouts);
+        Privileges::new(&Profile::decode(&profile).unwrap(), 1).lacking()
+    };
+    assert_eq!(lacking(""), 0);
+    assert_eq!(lacking("task_struct.seccomp.mode"), 1);
+    assert_eq!(lacking("cred.uid"), 2);
+}
+
+#[test]
 fn tasks_that_ended_are_forgotten() {
     let linux = Linux::new(false);
     let profile = Profile::decode(&linux.profile).unwrap();
