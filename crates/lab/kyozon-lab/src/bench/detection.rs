@@ -39,8 +39,10 @@ const LISTED: [Attack; 4] = [
     ("hook-proc", "hook.modified"),
 ];
 
-/// The module hides itself first.
+/// The module hides itself, and then all of its hooks are hidden ones. The first of them comes before that: otherwise a
+/// finding of the others could be taken for its finding, before it is there.
 const UNLISTED: [Attack; 8] = [
+    ("hook-netfilter", "hook.hidden"),
     ("hide-module", "module.hidden"),
     ("clear-taint", "module.taint-cleared"),
     ("hide-list-pid $(cat /tmp/pid)", "process.hidden"),
@@ -48,7 +50,6 @@ const UNLISTED: [Attack; 8] = [
     ("patch-rodata", "kernel.rodata.modified"),
     ("hook-lstar", "cpu.register.modified"),
     ("hook-gate", "cpu.interrupt-table.modified"),
-    ("hook-netfilter", "hook.hidden"),
 ];
 
 /// Attacks that are undone before the monitor may have looked.
