@@ -3,7 +3,7 @@
 use crate::{cache, kernels::Kernel, process};
 use anyhow::{bail, Context, Result};
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -24,10 +24,13 @@ pub fn build(source: &Path, kernel: &Kernel) -> Result<Module> {
     build_with(source, kernel, &[])
 }
 
-/// As [`build`], with generated files (name and contents) beside the sources.
+/// As [`build`], with generated files (name and contents) beside the sources. Others that build the same module wait
+/// meanwhile.
 pub fn build_with(source: &Path, kernel: &Kernel, generated: &[(&str, &[u8])]) -> Result<Module> {
     let name = source.file_name().context("a module's folder has a name")?.to_string_lossy();
     let work = cache::folder(&format!("modules/{}/{name}", kernel.release))?;
+    let lock = File::create(work.join("lock")).context("create a lock")?;
+    lock.lock().context("lock a module's folder")?;
     copy_changed(source, &work, generated)?;
     let mut make = Command::new("make");
     make.arg("-C").arg(kernel.headers()).arg(format!("M={}", work.display()));
