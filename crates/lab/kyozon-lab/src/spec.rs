@@ -134,7 +134,8 @@ impl Spec {
 
     /// The kernel command line, with `extra` words of the caller.
     pub fn command_line(&self, extra: &str) -> String {
-        // "panic=-1": a panic restarts at once, and with -no-reboot QEMU then ends.
+        // "panic=-1": a panic restarts at once, and with -no-reboot QEMU then ends. The magic keys serve
+        // to ask a guest that does not answer what it does.
         format!("console=ttyS0 panic=-1 sysrq_always_enabled quiet {extra} {}", self.append)
             .trim_end()
             .into()
