@@ -101,7 +101,7 @@ static void gain_kernels_undo(struct attack *attack)
 }
 
 static struct task_struct *written;
-static struct cred before;
+static struct cred as_before;
 
 static int gain_written_begin(struct attack *attack, char *argument)
 {
@@ -111,7 +111,7 @@ static int gain_written_begin(struct attack *attack, char *argument)
 	if (IS_ERR(written))
 		return PTR_ERR(written);
 	cred = (struct cred *)rcu_access_pointer(written->real_cred);
-	before = *cred;
+	as_before = *cred;
 	cred->uid = GLOBAL_ROOT_UID;
 	cred->euid = GLOBAL_ROOT_UID;
 	cred->suid = GLOBAL_ROOT_UID;
@@ -126,12 +126,12 @@ static void gain_written_undo(struct attack *attack)
 {
 	struct cred *cred = (struct cred *)rcu_access_pointer(written->real_cred);
 
-	cred->uid = before.uid;
-	cred->euid = before.euid;
-	cred->suid = before.suid;
-	cred->fsuid = before.fsuid;
-	cred->cap_permitted = before.cap_permitted;
-	cred->cap_effective = before.cap_effective;
+	cred->uid = as_before.uid;
+	cred->euid = as_before.euid;
+	cred->suid = as_before.suid;
+	cred->fsuid = as_before.fsuid;
+	cred->cap_permitted = as_before.cap_permitted;
+	cred->cap_effective = as_before.cap_effective;
 	put_task_struct(written);
 }
 
