@@ -101,9 +101,9 @@ pub fn json(snapshot: &Option<Snapshot>) -> Result<String> {
 }
 
 /// Names of Linux's exit reasons, in the order of `abi::vmm`'s `EXIT_*`.
-const EXITS: [&str; 13] = [
+const EXITS: [&str; 14] = [
     "tick", "nmi", "nmi_end", "hidden", "write", "step", "map", "register", "call", "svm", "init",
-    "park", "other",
+    "park", "other", "watch",
 ];
 
 /// The lines about nested paging; none in mode none.

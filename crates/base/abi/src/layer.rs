@@ -26,9 +26,9 @@ pub use image::{
     ImageHeader, IMAGE_COKERNEL, IMAGE_HYPERVISOR, IMAGE_LAYER, IMAGE_MAGIC, IMAGE_TASK,
 };
 pub use service::{
-    LinuxRegisters, RepairRequest, RepairWord, Report, Window, MAX_REPAIR_WORDS, REPAIR_BUSY,
-    REPAIR_CHANGED, REPAIR_DONE, REPAIR_INVALID, REPORT_BYTES, SERVICE_BAD_ADDRESS,
-    SERVICE_UNAVAILABLE,
+    LinuxRegisters, RepairRequest, RepairWord, Report, Window, Write, Writes, MAX_REPAIR_WORDS,
+    MAX_WRITES, REPAIR_BUSY, REPAIR_CHANGED, REPAIR_DONE, REPAIR_INVALID, REPORT_BYTES,
+    SERVICE_BAD_ADDRESS, SERVICE_UNAVAILABLE, WRITE_MEMORY, WRITE_REGISTER, WRITE_WORDS,
 };
 pub use trip::{
     Fault, Trip, UserState, FAULT_CALL, FAULT_EXCEPTION, FAULT_LAYER, FAULT_LOST_CPU,
@@ -40,7 +40,7 @@ pub use trip::{
 use crate::assert_size;
 
 /// Version of this interface.
-pub const LAYER_VERSION: u32 = 6;
+pub const LAYER_VERSION: u32 = 7;
 
 /// Virtual address at which the layer is linked: below 2 GiB, where Linux keeps no global translations.
 pub const LAYER_BASE: u64 = 0x1000_0000;

@@ -294,6 +294,12 @@ pub const REGISTERS: u64 = 35;
 /// Sends what is left for the serial line, and resets the machine: Linux starts again from its firmware. Needs
 /// [`RIGHT_RESET`].
 pub const RESET: u64 = 36;
+/// `rdi`: physical address, `rsi`: bytes of whole pages of Linux's memory, `rdx`: the address space in which Linux
+/// patches them, see [`BootBlock::watch`](crate::layer::BootBlock::watch). From now on Linux's writes there are
+/// watched. Needs [`RIGHT_LINUX`]; [`E_UNAVAILABLE`] without the hypervisor, and if it has no room.
+pub const WATCH: u64 = 37;
+/// `rdi`: address of a [`crate::layer::Writes`] that the kernel fills with watched writes. Needs [`RIGHT_LINUX`].
+pub const WRITES: u64 = 38;
 
 /// Code of [`EXIT`]: the task panicked.
 pub const EXIT_PANICKED: u64 = 1;

@@ -13,10 +13,10 @@
 
 use crate::assert_size;
 use crate::events::STATUS_WORDS;
-use crate::layer::{Fault, LinuxRegisters, Range, MAX_RANGES};
+use crate::layer::{Fault, LinuxRegisters, Range, Writes, MAX_RANGES};
 
 /// Version of this interface.
-pub const VMM_VERSION: u32 = 8;
+pub const VMM_VERSION: u32 = 9;
 
 /// In [`HostEntry::off_types`]: no type switches the machine off.
 pub const SLEEP_UNKNOWN: u32 = 8;
@@ -63,6 +63,11 @@ pub const CALL_PUBLISH: u64 = 0x4b59_0012;
 pub const CALL_REGISTERS: u64 = 0x4b59_0013;
 /// From the cokernel: sends what is left for the serial line, and resets the machine.
 pub const CALL_RESET: u64 = 0x4b59_0014;
+/// From the cokernel: watches Linux's writes to the RSI bytes at physical address RDI, which it patches in the address
+/// space RDX. The result is 0, or -1 if they are no whole pages of System RAM, or there is no room.
+pub const CALL_WATCH: u64 = 0x4b59_0015;
+/// From the cokernel: moves watched writes to the [`Mailbox`].
+pub const CALL_WRITES: u64 = 0x4b59_0016;
 
 /// [`HostEntry::result`]: success.
 pub const HOST_DONE: u32 = 0;
@@ -81,7 +86,7 @@ pub const EXIT_NMI_END: usize = 2;
 pub const EXIT_HIDDEN: usize = 3;
 /// Writes to the tick's devices, or to memory that Linux may only read.
 pub const EXIT_WRITE: usize = 4;
-/// Single steps over an access of these two kinds.
+/// Single steps over an access of these two kinds, or over a write to watched memory.
 pub const EXIT_STEP: usize = 5;
 /// First accesses to addresses that are mapped on demand.
 pub const EXIT_MAP: usize = 6;
@@ -97,6 +102,8 @@ pub const EXIT_INIT: usize = 10;
 pub const EXIT_PARK: usize = 11;
 /// Anything else.
 pub const EXIT_OTHER: usize = 12;
+/// Writes to watched memory and registers.
+pub const EXIT_WATCH: usize = 13;
 
 /// The tick's HPET timer, as the module claimed it.
 #[repr(C)]
@@ -312,5 +319,7 @@ pub struct Mailbox {
     pub status: [u64; STATUS_WORDS],
     /// From the hypervisor: Linux's registers.
     pub registers: LinuxRegisters,
+    /// From the hypervisor: watched writes.
+    pub writes: Writes,
 }
-assert_size!(Mailbox, 16 + MAILBOX_BYTES + 8 * STATUS_WORDS + 160);
+assert_size!(Mailbox, 16 + MAILBOX_BYTES + 8 * STATUS_WORDS + 160 + size_of::<Writes>());

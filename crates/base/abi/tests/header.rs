@@ -91,7 +91,7 @@ fn c_compiler_agrees_on_every_layout_and_shift() {
     layout!(c, BootBlock, "kyozon_boot_block": version, mode, tsc_khz, tick_hz, budget_us, memory, memory_bytes, idle,
         linux_window, linux_repair, report, publish, handlers, enter_user,
         page_table, tables, paging_levels, piece_count, pieces, tasks, task_count, parameter, data, work,
-        linux_registers);
+        linux_registers, reset, watch, writes);
     layout!(c, Report, "kyozon_report": kind, code, text, bytes);
     layout!(c, Handlers, "kyozon_handlers": tick, user, user_stack);
     layout!(c, TickEvent, "kyozon_tick_event": number, missed, scheduled_tsc, entered_tsc);
@@ -99,6 +99,8 @@ fn c_compiler_agrees_on_every_layout_and_shift() {
     layout!(c, Window, "kyozon_window": count, ram);
     layout!(c, LinuxRegisters, "kyozon_linux_registers": cpu, cr0, cr4, idt_base, idt_limit, gdt_base, gdt_limit, efer,
         star, lstar, cstar, sfmask, sysenter_cs, sysenter_esp, sysenter_eip, breakpoints, dr7);
+    layout!(c, Write, "kyozon_write": kind, cpu, address, before, after, rip, cr3);
+    layout!(c, Writes, "kyozon_writes": count, lost, writes);
     layout!(c, RepairWord, "kyozon_repair_word": address, expected, value);
     layout!(c, RepairRequest, "kyozon_repair_request": count, words);
     layout!(c, Image, "kyozon_image": address, bytes);
@@ -129,7 +131,7 @@ fn c_compiler_agrees_on_every_layout_and_shift() {
         pool_count, check, ram, guest, host, read_only, pool, apic_ids);
     layout!(c, HostStatus, "kyozon_host_status": version, state, ticks, missed, overruns, longest_tsc, due_tsc,
         nested_bytes, findings, differences, doubtful_nmis, exits, histogram, fault);
-    layout!(c, Mailbox, "kyozon_mailbox": kind, code, bytes, text, status, registers);
+    layout!(c, Mailbox, "kyozon_mailbox": kind, code, bytes, text, status, registers, writes);
     layout!(c, Area, "kyozon_area": base, bytes);
     layout!(c, GuestBoot, "kyozon_guest_boot": magic, version, backend, features, peer, peers, hypercall,
         doorbell, call, thread,

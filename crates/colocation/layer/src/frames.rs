@@ -6,6 +6,8 @@ pub trait Frames {
     fn page(&mut self) -> Option<u64>;
     /// Entry `index` of the table at `table`, which came from [`Frames::page`].
     fn entry(&mut self, table: u64, index: usize) -> &mut u64;
+    /// Makes the table at `to` a copy of the one at `from`.
+    fn copy(&mut self, to: u64, from: u64);
 }
 
 #[cfg(test)]
@@ -36,6 +38,10 @@ pub mod fake {
         }
         fn entry(&mut self, table: u64, index: usize) -> &mut u64 {
             &mut self.0.get_mut(&table).expect("a table")[index]
+        }
+        fn copy(&mut self, to: u64, from: u64) {
+            let table = self.0[&from];
+            self.0.insert(to, table).expect("a table");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::arch::x86_64::{self as arch, user_state::Saved};
 use crate::cokernel::services::{
-    linux_window, publish, registers_with, repair_with, report, Services,
+    linux_window, no_watch, no_writes, publish, registers_with, repair_with, report, Services,
 };
 use crate::cokernel::state::{entry, trip};
 use crate::cokernel::{reports, user_mode};
@@ -17,6 +17,8 @@ pub(crate) static SERVICES: Services = Services {
     report,
     publish,
     reset,
+    watch: no_watch,
+    writes: no_writes,
     user_state: Some(Saved::NONE),
 };
 

@@ -11,6 +11,7 @@
 //! - [`ports`]: what Linux may write to the ports that put the machine to sleep.
 //! - [`registers`]: which registers Linux may write, and with which values.
 //! - [`stay`]: when a trip of the cokernel has lasted too long.
+//! - [`watched`]: what an instruction wrote to watched memory, until the cokernel fetches it.
 //! - [`key`]: what a call must present that opens the wall, or starts or stops the ticks.
 //! - [`flood`]: limits the lines on stopped attempts.
 //!
@@ -33,3 +34,4 @@ pub mod registers;
 pub mod stay;
 pub mod step;
 pub mod svm;
+pub mod watched;

@@ -67,6 +67,8 @@ impl Kernel {
             WINDOW => self.window(a, machine),
             REGISTERS => self.linux_registers(a, machine),
             RESET => self.reset(machine),
+            WATCH => self.watch(a, b, c, machine),
+            WRITES => self.writes(a, machine),
             SUPERVISE => self.supervise(a),
             RETURNED => return self.typed_returned(machine),
             _ => Err(E_CALL),

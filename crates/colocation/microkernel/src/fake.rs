@@ -27,6 +27,7 @@ pub struct Fake {
     pub published: Vec<(u64, StatusWords)>,
     pub repairs: Vec<RepairRequest>,
     pub resets: u32,
+    pub watched: Vec<(Range, u64)>,
     pub answer: i64,
     pub cr2: u64,
     pub clock: u64,
@@ -47,6 +48,7 @@ impl Fake {
             published: Vec::new(),
             repairs: Vec::new(),
             resets: 0,
+            watched: Vec::new(),
             answer: 0,
             cr2: 0,
             clock: 0,
@@ -112,6 +114,23 @@ impl Machine for Fake {
     }
     fn reset(&mut self) -> i64 {
         self.resets += 1;
+        self.answer
+    }
+    fn watch(&mut self, range: Range, space: u64) -> i64 {
+        self.watched.push((range, space));
+        self.answer
+    }
+    fn writes(&mut self, writes: &mut Writes) -> i64 {
+        (writes.count, writes.lost) = (2, 5);
+        writes.writes[1] = Write {
+            kind: WRITE_REGISTER,
+            cpu: 3,
+            address: 0x1008,
+            before: [1, 2, 3, 4],
+            after: [5, 6, 7, 8],
+            rip: 9,
+            cr3: 10,
+        };
         self.answer
     }
     fn window(&mut self, window: &mut Window) -> i64 {

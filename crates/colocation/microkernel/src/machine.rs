@@ -1,7 +1,7 @@
 //! The machine and the layer as the kernel's logic sees them. Tests on the host have another implementation.
 
 use kyozon_abi::events::StatusWords;
-use kyozon_abi::layer::{LinuxRegisters, RepairRequest, TickEvent, Window};
+use kyozon_abi::layer::{LinuxRegisters, Range, RepairRequest, TickEvent, Window, Writes};
 
 /// Words of a page.
 pub const WORDS: usize = 512;
@@ -41,6 +41,11 @@ pub trait Machine: Frames {
     fn linux_registers(&mut self, registers: &mut LinuxRegisters) -> i64;
     /// Resets the machine. Returns only if there is no Linux: `SERVICE_*`.
     fn reset(&mut self) -> i64;
+    /// Watches Linux's writes to `range`, whole pages, from now on. `space`: where Linux patches it, see
+    /// [`BootBlock::watch`](kyozon_abi::layer::BootBlock::watch). Returns 0 or `SERVICE_*`.
+    fn watch(&mut self, range: Range, space: u64) -> i64;
+    /// Fetches watched writes. Returns 0 or `SERVICE_*`.
+    fn writes(&mut self, writes: &mut Writes) -> i64;
     /// Fills in the readable ranges of Linux's memory. Returns 0 or `SERVICE_*`.
     fn window(&mut self, window: &mut Window) -> i64;
 }

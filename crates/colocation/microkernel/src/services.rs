@@ -9,6 +9,8 @@ use kyozon_abi::task::*;
 // Sizes of the interface's structures in words.
 const REPAIR_WORDS: usize = size_of::<RepairRequest>() / 8;
 const WINDOW_WORDS: usize = size_of::<Window>() / 8;
+const WRITE_ENTRY_WORDS: usize = size_of::<Write>() / 8;
+const WRITES_WORDS: usize = size_of::<Writes>() / 8;
 
 impl Kernel {
     /// An error unless the current task has all of `right`.
@@ -112,6 +114,39 @@ impl Kernel {
         if !space.write(machine, address, &words) {
             return Err(E_ADDRESS);
         }
+        Ok(answer)
+    }
+
+    pub(crate) fn watch(
+        &mut self,
+        base: u64,
+        bytes: u64,
+        space: u64,
+        machine: &mut impl Machine,
+    ) -> Result<i64, i64> {
+        self.needs(RIGHT_LINUX)?;
+        service(machine.watch(Range { base, bytes }, space))
+    }
+
+    pub(crate) fn writes(&mut self, address: u64, machine: &mut impl Machine) -> Result<i64, i64> {
+        self.needs(RIGHT_LINUX)?;
+        let space = self.tasks[self.current_task()].space;
+        let mut writes = Writes::NONE;
+        // What is fetched is gone: a bad address must not lose it.
+        if !space.write(machine, address, &[0; WRITES_WORDS]) {
+            return Err(E_ADDRESS);
+        }
+        let answer = service(machine.writes(&mut writes))?;
+        let mut words = [0; WRITES_WORDS];
+        (words[0], words[1]) = (writes.count, writes.lost);
+        let entries = words[2..].chunks_exact_mut(WRITE_ENTRY_WORDS);
+        for (to, from) in entries.zip(writes.list()) {
+            let head = [u64::from(from.kind) | u64::from(from.cpu) << 32, from.address];
+            let all = head.into_iter().chain(from.before).chain(from.after);
+            to.iter_mut().zip(all.chain([from.rip, from.cr3])).for_each(|(to, word)| *to = word);
+        }
+        let used = 2 + WRITE_ENTRY_WORDS * writes.list().len();
+        space.write(machine, address, &words[..used]);
         Ok(answer)
     }
 

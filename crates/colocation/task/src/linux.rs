@@ -5,10 +5,13 @@ use crate::{Error, Result};
 use core::fmt;
 use kyozon_abi::events::StatusWords;
 use kyozon_abi::layer::{
-    LinuxRegisters, Range, RepairRequest, Report, TickEvent, Window, MAX_RANGES, REPORT_BYTES,
+    LinuxRegisters, Range, RepairRequest, Report, TickEvent, Window, Writes, MAX_RANGES,
+    REPORT_BYTES,
 };
 use kyozon_abi::line::Line;
-use kyozon_abi::task::{PUBLISH, REGISTERS, REPAIR, REPORT, RESET, WAIT_TICK, WINDOW};
+use kyozon_abi::task::{
+    PUBLISH, REGISTERS, REPAIR, REPORT, RESET, WAIT_TICK, WATCH, WINDOW, WRITES,
+};
 
 /// Waits for the next tick. `missed` counts the ticks since this thread last waited.
 pub fn wait_tick() -> Result<TickEvent> {
@@ -59,6 +62,21 @@ pub fn registers() -> Result<LinuxRegisters> {
 pub fn reset() -> Result<()> {
     // SAFETY: no memory is touched.
     unsafe { raw::simple(RESET, 0, 0, 0) }.map(drop)
+}
+
+/// Watches Linux's writes to `range`, whole pages of its memory, from now on. `space`: physical address of the top page
+/// table of the address space in which Linux patches the range, or 0. Only with the hypervisor.
+pub fn watch(range: Range, space: u64) -> Result<()> {
+    // SAFETY: no memory is touched.
+    unsafe { raw::simple(WATCH, range.base, range.bytes, space) }.map(drop)
+}
+
+/// Fetches watched writes.
+pub fn writes() -> Result<Writes> {
+    let mut writes = Writes::NONE;
+    // SAFETY: the kernel writes the structure.
+    unsafe { raw::simple(WRITES, (&raw mut writes) as u64, 0, 0) }?;
+    Ok(writes)
 }
 
 /// Like [`report()`], with formatting. Longer text is cut off.

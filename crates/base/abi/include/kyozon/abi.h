@@ -13,7 +13,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_LAYER_VERSION 6
+#define KYOZON_LAYER_VERSION 7
 
 /*
  Virtual address at which the layer is linked: below 2 GiB, where Linux keeps no global translations.
@@ -238,6 +238,26 @@
  Maximum number of words in one repair transaction.
  */
 #define KYOZON_MAX_REPAIR_WORDS 16
+
+/*
+ Words around a change that a [`Write`] has.
+ */
+#define KYOZON_WRITE_WORDS 4
+
+/*
+ Maximum number of writes that one call fetches.
+ */
+#define KYOZON_MAX_WRITES 16
+
+/*
+ [`Write::kind`]: memory in a watched range.
+ */
+#define KYOZON_WRITE_MEMORY 0
+
+/*
+ [`Write::kind`]: a register of system calls: STAR, LSTAR, CSTAR, SFMASK, or one of SYSENTER's.
+ */
+#define KYOZON_WRITE_REGISTER 1
 
 /*
  All words were written.
@@ -982,7 +1002,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_VMM_VERSION 8
+#define KYOZON_VMM_VERSION 9
 
 /*
  In [`HostEntry::off_types`]: no type switches the machine off.
@@ -1087,6 +1107,17 @@
 #define KYOZON_CALL_RESET 1264123924
 
 /*
+ From the cokernel: watches Linux's writes to the RSI bytes at physical address RDI, which it patches in the address
+ space RDX. The result is 0, or -1 if they are no whole pages of System RAM, or there is no room.
+ */
+#define KYOZON_CALL_WATCH 1264123925
+
+/*
+ From the cokernel: moves watched writes to the [`Mailbox`].
+ */
+#define KYOZON_CALL_WRITES 1264123926
+
+/*
  [`HostEntry::result`]: success.
  */
 #define KYOZON_HOST_DONE 0
@@ -1127,7 +1158,7 @@
 #define KYOZON_EXIT_WRITE 4
 
 /*
- Single steps over an access of these two kinds.
+ Single steps over an access of these two kinds, or over a write to watched memory.
  */
 #define KYOZON_EXIT_STEP 5
 
@@ -1165,6 +1196,11 @@
  Anything else.
  */
 #define KYOZON_EXIT_OTHER 12
+
+/*
+ Writes to watched memory and registers.
+ */
+#define KYOZON_EXIT_WATCH 13
 
 /*
  Maximum number of IOMMUs that the hypervisor drives.
@@ -1893,6 +1929,17 @@ struct kyozon_boot_block {
          is no Linux.
          */
         uint64_t reset;
+        /*
+         `extern "C" fn(u64, u64, u64) -> i64`: Linux's writes to this physical address and that many bytes behind it are
+         watched from now on: whole pages of System RAM. The third number is the physical address of the top page table
+         of the address space in which Linux patches this memory, or 0: breakpoints that are set there, and what changes
+         behind them while they stand, are left out. Only with the hypervisor. Watched ranges stay watched.
+         */
+        uint64_t watch;
+        /*
+         `extern "C" fn(*mut Writes) -> i64`: fetches watched writes.
+         */
+        uint64_t writes;
 };
 
 /*
@@ -2249,6 +2296,59 @@ struct kyozon_linux_registers {
          Debug register 7. In mode none, Linux's handler of non-maskable interrupts has cleared its enable bits.
          */
         uint64_t dr7;
+};
+
+/*
+ A write of Linux's that the hypervisor has watched. It has taken effect.
+ */
+struct kyozon_write {
+        /*
+         `WRITE_*`.
+         */
+        uint32_t kind;
+        /*
+         Linux's logical number of the CPU.
+         */
+        uint32_t cpu;
+        /*
+         Physical address of the words, a multiple of 8; or the number of the register.
+         */
+        uint64_t address;
+        /*
+         The words before the write. A change of more than these words has further entries. For a register, the first
+         word counts.
+         */
+        uint64_t before[KYOZON_WRITE_WORDS];
+        /*
+         The words after the write.
+         */
+        uint64_t after[KYOZON_WRITE_WORDS];
+        /*
+         The instruction that wrote.
+         */
+        uint64_t rip;
+        /*
+         CR3 of the CPU.
+         */
+        uint64_t cr3;
+};
+
+/*
+ Watched writes, the oldest first.
+ */
+struct kyozon_writes {
+        /*
+         Number of valid entries in `writes`. If it is [`MAX_WRITES`], there may be more.
+         */
+        uint64_t count;
+        /*
+         Number of writes since the start that nobody fetched in time.
+         */
+        uint64_t lost;
+        /*
+         The writes.
+         */
+        struct kyozon_write writes[KYOZON_MAX_WRITES];
 };
 
 /*
@@ -3335,6 +3435,10 @@ struct kyozon_mailbox {
          From the hypervisor: Linux's registers.
          */
         struct kyozon_linux_registers registers;
+        /*
+         From the hypervisor: watched writes.
+         */
+        struct kyozon_writes writes;
 };
 
 /*

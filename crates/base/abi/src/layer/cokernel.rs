@@ -71,8 +71,15 @@ pub struct BootBlock {
     /// `extern "C" fn() -> i64`: sends what is left for the serial line, and resets the machine. Returns only if there
     /// is no Linux.
     pub reset: u64,
+    /// `extern "C" fn(u64, u64, u64) -> i64`: Linux's writes to this physical address and that many bytes behind it are
+    /// watched from now on: whole pages of System RAM. The third number is the physical address of the top page table
+    /// of the address space in which Linux patches this memory, or 0: breakpoints that are set there, and what changes
+    /// behind them while they stand, are left out. Only with the hypervisor. Watched ranges stay watched.
+    pub watch: u64,
+    /// `extern "C" fn(*mut Writes) -> i64`: fetches watched writes.
+    pub writes: u64,
 }
-assert_size!(BootBlock, 192);
+assert_size!(BootBlock, 208);
 
 /// [`BootBlock::work`]: a tick waits.
 pub const WORK_TICK: u32 = 1;

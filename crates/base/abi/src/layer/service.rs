@@ -75,6 +75,72 @@ pub struct LinuxRegisters {
 }
 assert_size!(LinuxRegisters, 160);
 
+/// Words around a change that a [`Write`] has.
+pub const WRITE_WORDS: usize = 4;
+/// Maximum number of writes that one call fetches.
+pub const MAX_WRITES: usize = 16;
+/// [`Write::kind`]: memory in a watched range.
+pub const WRITE_MEMORY: u32 = 0;
+/// [`Write::kind`]: a register of system calls: STAR, LSTAR, CSTAR, SFMASK, or one of SYSENTER's.
+pub const WRITE_REGISTER: u32 = 1;
+
+/// A write of Linux's that the hypervisor has watched. It has taken effect.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Write {
+    /// `WRITE_*`.
+    pub kind: u32,
+    /// Linux's logical number of the CPU.
+    pub cpu: u32,
+    /// Physical address of the words, a multiple of 8; or the number of the register.
+    pub address: u64,
+    /// The words before the write. A change of more than these words has further entries. For a register, the first
+    /// word counts.
+    pub before: [u64; WRITE_WORDS],
+    /// The words after the write.
+    pub after: [u64; WRITE_WORDS],
+    /// The instruction that wrote.
+    pub rip: u64,
+    /// CR3 of the CPU.
+    pub cr3: u64,
+}
+assert_size!(Write, 32 + 16 * WRITE_WORDS);
+
+/// Watched writes, the oldest first.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Writes {
+    /// Number of valid entries in `writes`. If it is [`MAX_WRITES`], there may be more.
+    pub count: u64,
+    /// Number of writes since the start that nobody fetched in time.
+    pub lost: u64,
+    /// The writes.
+    pub writes: [Write; MAX_WRITES],
+}
+assert_size!(Writes, 16 + (32 + 16 * WRITE_WORDS) * MAX_WRITES);
+
+impl Writes {
+    /// No writes.
+    pub const NONE: Self = Self {
+        count: 0,
+        lost: 0,
+        writes: [Write {
+            kind: WRITE_MEMORY,
+            cpu: 0,
+            address: 0,
+            before: [0; WRITE_WORDS],
+            after: [0; WRITE_WORDS],
+            rip: 0,
+            cr3: 0,
+        }; MAX_WRITES],
+    };
+
+    /// The valid entries.
+    pub fn list(&self) -> &[Write] {
+        &self.writes[..(self.count as usize).min(MAX_WRITES)]
+    }
+}
+
 /// One word of a repair.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,15 +1,24 @@
 //! The services of a cokernel without Linux: the event ring and the serial line are the layer's own.
 
 use crate::arch::x86_64::user_state::Saved;
-use crate::cokernel::services::{publish, report, Services};
+use crate::cokernel::services::{no_watch, no_writes, publish, report, Services};
 use crate::cokernel::state::space;
 use kyozon_abi::layer::{
     LinuxRegisters, RepairRequest, Window, SERVICE_BAD_ADDRESS, SERVICE_UNAVAILABLE,
 };
 
 /// The services of mode alone.
-pub(crate) static SERVICES: Services =
-    Services { window, registers, repair, report, publish, reset, user_state: Some(Saved::NONE) };
+pub(crate) static SERVICES: Services = Services {
+    window,
+    registers,
+    repair,
+    report,
+    publish,
+    reset,
+    watch: no_watch,
+    writes: no_writes,
+    user_state: Some(Saved::NONE),
+};
 
 extern "C" fn window(window: *mut Window) -> i64 {
     if space().can_write::<Window>(window as u64) {

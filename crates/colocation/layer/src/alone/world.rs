@@ -76,6 +76,11 @@ impl Frames for Pages {
         // SAFETY: a page of ours, mapped at its physical address; 512 entries.
         unsafe { &mut *(table as *mut u64).add(index) }
     }
+
+    fn copy(&mut self, to: u64, from: u64) {
+        // SAFETY: two pages of ours, mapped at their physical addresses.
+        unsafe { (to as *mut [u64; 512]).copy_from(from as *const [u64; 512], 1) };
+    }
 }
 
 /// The addresses of the tasks' images, which follow each other, each on a page boundary.

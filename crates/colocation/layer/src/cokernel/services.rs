@@ -11,8 +11,8 @@ use crate::repair;
 use core::sync::atomic::Ordering::Relaxed;
 use kyozon_abi::events::{StatusWords, MONITOR_INDEX};
 use kyozon_abi::layer::{
-    Frame, Handlers, LinuxRegisters, RepairRequest, Report, Window, REPORT_BYTES,
-    SERVICE_BAD_ADDRESS, TRIP_CUT_OFF,
+    Frame, Handlers, LinuxRegisters, RepairRequest, Report, Window, Writes, REPORT_BYTES,
+    SERVICE_BAD_ADDRESS, SERVICE_UNAVAILABLE, TRIP_CUT_OFF,
 };
 
 /// The services that differ from mode to mode. See [`kyozon_abi::layer::BootBlock`].
@@ -23,6 +23,8 @@ pub(crate) struct Services {
     pub(crate) report: extern "C" fn(*const Report) -> i64,
     pub(crate) publish: extern "C" fn(u64, *const StatusWords) -> i64,
     pub(crate) reset: extern "C" fn() -> i64,
+    pub(crate) watch: extern "C" fn(u64, u64, u64) -> i64,
+    pub(crate) writes: extern "C" fn(*mut Writes) -> i64,
     /// A place for those registers of this CPU that user mode can change, if the layer has to restore them.
     pub(crate) user_state: Option<user_state::Saved>,
 }
@@ -48,6 +50,16 @@ pub(crate) fn registers_with(read: fn() -> LinuxRegisters, to: *mut LinuxRegiste
     // SAFETY: the cokernel's writable memory, aligned.
     unsafe { to.write(LinuxRegisters { cpu: u64::from(entry().cpu), ..read() }) };
     end()
+}
+
+/// The service `watch` where nothing can watch writes.
+pub(crate) extern "C" fn no_watch(_base: u64, _bytes: u64, _space: u64) -> i64 {
+    SERVICE_UNAVAILABLE
+}
+
+/// The service `writes` there.
+pub(crate) extern "C" fn no_writes(_to: *mut Writes) -> i64 {
+    SERVICE_UNAVAILABLE
 }
 
 /// A copy of the report at `from` and its line, if both lie in the cokernel's readable memory.

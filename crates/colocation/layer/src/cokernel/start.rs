@@ -110,6 +110,8 @@ pub(crate) fn init(from: *mut LayerEntry, trip: *mut Trip, services: &Services) 
         work: (&raw const LAYER_WORK) as u64,
         linux_registers: services.registers as *const () as u64,
         reset: services.reset as *const () as u64,
+        watch: services.watch as *const () as u64,
+        writes: services.writes as *const () as u64,
     };
     // SAFETY: the first trip, before any service; interrupts do not use these.
     unsafe {

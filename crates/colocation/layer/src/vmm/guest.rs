@@ -4,23 +4,40 @@
 use crate::cokernel::services::{
     checked_report, checked_status, end, linux_window, registers_with, repair_with, Services,
 };
-use crate::cokernel::state::entry;
+use crate::cokernel::state::{entry, space};
 use core::arch::asm;
 use kyozon_abi::events::StatusWords;
 use kyozon_abi::layer::{
-    LinuxRegisters, RepairRequest, Report, SERVICE_BAD_ADDRESS, SERVICE_UNAVAILABLE,
+    LinuxRegisters, RepairRequest, Report, Writes, SERVICE_BAD_ADDRESS, SERVICE_UNAVAILABLE,
 };
-use kyozon_abi::vmm::{Mailbox, CALL_PUBLISH, CALL_REGISTERS, CALL_REPORT, CALL_RESET, CALL_WRITE};
+use kyozon_abi::vmm::{
+    Mailbox, CALL_PUBLISH, CALL_REGISTERS, CALL_REPORT, CALL_RESET, CALL_WATCH, CALL_WRITE,
+    CALL_WRITES,
+};
 
 /// The services of mode vmm. The hypervisor switches the user state with the guest.
-pub(crate) static SERVICES: Services =
-    Services { window: linux_window, registers, repair, report, publish, reset, user_state: None };
+pub(crate) static SERVICES: Services = Services {
+    window: linux_window,
+    registers,
+    repair,
+    report,
+    publish,
+    reset,
+    watch,
+    writes,
+    user_state: None,
+};
 
 fn call(number: u64, first: u64, second: u64) -> u64 {
+    call_with(number, [first, second, 0])
+}
+
+fn call_with(number: u64, [first, second, third]: [u64; 3]) -> u64 {
     let result;
     // SAFETY: the hypervisor changes no register but this one. AMD APM 3, VMMCALL.
     unsafe {
-        asm!("vmmcall", inout("rax") number => result, in("rdi") first, in("rsi") second, options(nostack));
+        asm!("vmmcall", inout("rax") number => result, in("rdi") first, in("rsi") second,
+             in("rdx") third, options(nostack));
     }
     result
 }
@@ -62,6 +79,23 @@ extern "C" fn report(from: *const Report) -> i64 {
 extern "C" fn reset() -> i64 {
     call(CALL_RESET, 0, 0);
     SERVICE_UNAVAILABLE
+}
+
+extern "C" fn watch(base: u64, bytes: u64, space: u64) -> i64 {
+    match call_with(CALL_WATCH, [base, bytes, space]) {
+        0 => end(),
+        _ => SERVICE_UNAVAILABLE,
+    }
+}
+
+extern "C" fn writes(to: *mut Writes) -> i64 {
+    if !space().can_write::<Writes>(to as u64) {
+        return SERVICE_BAD_ADDRESS;
+    }
+    call(CALL_WRITES, 0, 0);
+    // SAFETY: as above; the cokernel's writable memory, aligned.
+    unsafe { to.write((*mailbox()).writes) };
+    end()
 }
 
 extern "C" fn publish(index: u64, status: *const StatusWords) -> i64 {

@@ -15,7 +15,7 @@ mod entry;
 pub use entry::{Rights, ABSENT, ADDRESS, NO_EXECUTE, PAGE, PRESENT, UNCACHED, WRITE};
 
 use crate::frames::Frames;
-pub(super) use entry::{copy, copy_table, index, is_table, leaf, link, span};
+pub(super) use entry::{copy, index, is_table, leaf, link, span};
 use kyozon_abi::layer::Range;
 
 /// The tables of a guest. `&self` is enough to change them: the entries are in the frames.

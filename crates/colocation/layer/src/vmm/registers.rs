@@ -3,7 +3,8 @@
 //! Most registers are Linux's own. An exit costs much, so the registers that Linux writes while it works do not exit.
 //! A *guarded* register could undo the isolation, move the clock of the ticks, or change how memory that is not
 //! Linux's is accessed. Linux can read it, and can write the value that it has; other writes have no effect and are
-//! reported. In AMD's own range, all registers are guarded except those listed here.
+//! reported. Writes to a *watched* register exit, have their effect, and are shown to the cokernel. In AMD's own range,
+//! all registers are guarded except those listed here.
 //!
 //! Reference: AMD APM 2, 15.11 and appendix A; the processor programming references (PPR) of families 17h and 19h.
 
@@ -23,6 +24,10 @@ pub const EFER: u32 = 0xc000_0080;
 pub const VM_CR: u32 = 0xc001_0114;
 #[allow(missing_docs)]
 pub const VM_HSAVE_PA: u32 = 0xc001_0117;
+const SYSENTER_CS: u32 = 0x174;
+const SYSENTER_EIP: u32 = 0x176;
+const STAR: u32 = 0xc000_0081;
+const SFMASK: u32 = 0xc000_0084;
 const TSC: u32 = 0x10;
 const TSC_ADJUST: u32 = 0x3b;
 const TSC_RATIO: u32 = 0xc000_0104;
@@ -57,6 +62,12 @@ pub fn is_guarded(msr: u32) -> bool {
         0xc001_0000..=0xc001_1fff => !is_linuxs(msr),
         _ => false,
     }
+}
+
+/// Whether the cokernel learns of Linux's writes to `msr`: the entries of system calls, which Linux sets when it brings
+/// a CPU up. SYSENTER_ESP leads to no code.
+pub fn is_watched(msr: u32) -> bool {
+    matches!(msr, STAR..=SFMASK | SYSENTER_CS | SYSENTER_EIP)
 }
 
 /// Registers of AMD's own range that Linux writes while it works.

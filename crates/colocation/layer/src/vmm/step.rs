@@ -88,7 +88,7 @@ impl Step {
     /// The view's own table of the lowest level for `gpa`.
     fn path(&mut self, frames: &mut impl Frames, shared: &Nested, gpa: u64) -> Option<u64> {
         if self.used == 0 {
-            nested::copy_table(frames, self.tables[0], shared.root());
+            frames.copy(self.tables[0], shared.root());
             self.used = 1;
         }
         let mut table = self.tables[0];

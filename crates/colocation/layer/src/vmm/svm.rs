@@ -20,6 +20,7 @@
 //! | `launch` | how a CPU becomes a guest, and how it is given back |
 //! | `iommu` | what devices may reach |
 //! | `access`, `wall` | accesses to what is hidden or guarded |
+//! | `watch` | the memory and registers whose writes the cokernel wants to know |
 //! | `cokernel` | the cokernel's guest |
 //! | `trip` | the cokernel's trips |
 //! | [`trip_exit`] | what an exit of the cokernel's guest means |
@@ -73,3 +74,5 @@ mod tables;
 mod trip;
 #[cfg(all(target_os = "none", feature = "svm"))]
 mod wall;
+#[cfg(all(target_os = "none", feature = "svm"))]
+mod watch;

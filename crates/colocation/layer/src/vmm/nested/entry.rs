@@ -102,17 +102,10 @@ fn part(entry: u64, level: u32, i: usize) -> u64 {
 /// Makes `page` a table with the meaning of `entry` of `level`: a copy of its table, or the parts of its page.
 pub(in crate::vmm) fn copy(frames: &mut impl Frames, page: u64, entry: u64, level: u32) {
     if is_table(entry, level) {
-        return copy_table(frames, page, entry & ADDRESS);
+        return frames.copy(page, entry & ADDRESS);
     }
     for i in 0..ENTRIES {
         *frames.entry(page, i) = part(entry, level, i);
-    }
-}
-
-/// Copies the table at `from` to `page`.
-pub(in crate::vmm) fn copy_table(frames: &mut impl Frames, page: u64, from: u64) {
-    for i in 0..ENTRIES {
-        *frames.entry(page, i) = *frames.entry(from, i);
     }
 }
 

@@ -1,5 +1,6 @@
-//! An access of Linux to hidden or guarded memory, over which its CPU is single-stepped. See `wall`.
+//! An access of Linux to hidden, guarded or watched memory, over which its CPU is single-stepped. See `wall`.
 
+use super::cpu::DECOYS;
 use crate::arch::x86_64::svm;
 use crate::vmm::filter::WINDOW;
 use crate::vmm::registers::{DEBUG_CONTROL, STEP_BRANCHES};
@@ -13,6 +14,10 @@ pub enum Target {
     Iommu,
     /// Memory that Linux may only read: the event ring and the status.
     ReadOnly,
+    /// Memory whose writes the cokernel watches.
+    Watched,
+    /// The same, by the frame of an exception or interrupt that the processor delivers.
+    Frame,
     /// Registers of the tick's timer.
     Timer,
     /// Registers of the IO-APIC that has the tick's pin.
@@ -37,6 +42,12 @@ pub struct Access {
     pub marked: [u8; WINDOW],
     /// Decoy pages in use.
     pub used: usize,
+    /// The watched page that is shown itself, and of which the decoy page keeps the contents, or 0.
+    pub watched: [u64; DECOYS],
+    /// Address of the instruction.
+    pub rip: u64,
+    /// CR3 at its start.
+    pub cr3: u64,
 }
 
 /// Switches DEBUGCTL.BTF off, and returns whether it was on. An exit leaves Linux's value in the register.
@@ -51,6 +62,9 @@ pub fn take_branches() -> bool {
 }
 
 impl Access {
+    /// No watched pages.
+    pub const NOTHING: [u64; DECOYS] = [0; DECOYS];
+
     /// Gives the guest its DEBUGCTL.BTF back.
     pub fn restore_branches(&self) {
         if self.branches {

@@ -10,6 +10,7 @@ use super::tables::tables;
 use super::trip as trips;
 use super::trip_exit::{meaning, TripExit};
 use super::vmcb::*;
+use super::watch;
 use crate::arch::x86_64::{self as arch, svm, svm::Registers};
 use crate::frames::Frames;
 use crate::owned::Owned;
@@ -20,7 +21,7 @@ use crate::vmm::blocked::Nmis;
 use crate::vmm::registers;
 use crate::vmm::stay::Stay;
 use kyozon_abi::events::EVENT_WALL;
-use kyozon_abi::layer::LinuxRegisters;
+use kyozon_abi::layer::{LinuxRegisters, Range};
 use kyozon_abi::vmm::*;
 
 const COKERNEL_ASID: u32 = 2;
@@ -264,6 +265,17 @@ impl Cokernel {
             CALL_RESET => {
                 log::flush_serial();
                 reset::machine()
+            }
+            CALL_WATCH => {
+                let range = Range { base: first, bytes: second };
+                match watch::add(e.cokernel_cpu, range, self.registers.rdx) {
+                    true => 0,
+                    false => u64::MAX,
+                }
+            }
+            CALL_WRITES => {
+                watch::fetch(&mut mailbox.writes);
+                0
             }
             CALL_REGISTERS if self.linux_block != 0 => {
                 mailbox.registers = self.linux_registers();

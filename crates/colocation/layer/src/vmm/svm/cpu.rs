@@ -47,6 +47,8 @@ pub struct Cpu {
     pub event: Option<u64>,
     /// Whether the reserve is hidden from this CPU.
     pub sealed: bool,
+    /// The last change of the watched memory that this CPU has flushed its guest for.
+    pub flushed: u64,
 }
 
 impl Cpu {
@@ -67,6 +69,7 @@ impl Cpu {
             dr6: 0,
             event: None,
             sealed: false,
+            flushed: 0,
         };
         let vmcb = cpu.vmcb();
         vmcb.intercept_1 = INTERCEPT_NMI

@@ -5,7 +5,7 @@ use super::entry::{count, entry};
 use super::log;
 use super::names::{self, Or};
 use super::vmcb::*;
-use super::{apic, launch, park, trip, wall};
+use super::{apic, launch, park, trip, wall, watch};
 use crate::arch::x86_64::{self as arch, svm};
 use crate::vmm::ports::{serial, Access, Control};
 use crate::vmm::registers::{self, efer, Write};
@@ -20,6 +20,11 @@ const INVD_BYTES: u64 = 2;
 impl Cpu {
     fn enter(&mut self) {
         let vmcb = self.vmcb();
+        let changed = watch::changed();
+        if self.flushed != changed {
+            self.flushed = changed;
+            vmcb.tlb_control = FLUSH_ALL;
+        }
         if svm::machine_checks(self.index) != 0 {
             self.event.get_or_insert(exception(MACHINE_CHECK, 0));
         }
@@ -141,6 +146,8 @@ impl Cpu {
             vmcb.interrupt_shadow &= !1;
             self.show_shared();
             access.restore_branches();
+            // Even if it has not run to its end: a string instruction may have written a part.
+            watch::end(&access, self);
             if stepped {
                 // If Linux steps over branches, its own trap comes at the next one.
                 let trap = access.trap && !access.branches;
@@ -182,11 +189,13 @@ impl Cpu {
             return;
         }
         let value = self.registers.rdx << 32 | vmcb.rax & 0xffff_ffff;
+        let before = svm::try_rdmsr(register);
         let verdict = match register {
+            _ if registers::is_watched(register) => Write::Pass(value),
             registers::EFER => {
                 efer::write(value, vmcb.efer, vmcb.cr0, efer::bits(&svm::features()))
             }
-            _ => registers::write(register, value, svm::try_rdmsr(register)),
+            _ => registers::write(register, value, before),
         };
         let verdict = match verdict {
             Write::Pass(value) if register == registers::EFER => {
@@ -198,6 +207,9 @@ impl Cpu {
             Write::Pass(_) => Write::Fault,
             other => other,
         };
+        if verdict == Write::Keep && registers::is_watched(register) {
+            watch::register(self, register, before.unwrap_or(0), value);
+        }
         if verdict == Write::Fault {
             return self.give(exception(GENERAL_PROTECTION, 0));
         }
@@ -301,6 +313,7 @@ impl Cpu {
             vmcb.cr4,
             vmcb.efer
         ));
+        watch::give_up(self.index);
         if self.index == entry().cokernel_cpu {
             trip::on_lost_cpu(code, vmcb.rip);
         }

@@ -94,6 +94,11 @@ impl Frames for Pool {
         // SAFETY: a table from `page`, and one of its 512 entries.
         unsafe { &mut *at::<u64>(table).add(index & 511) }
     }
+
+    fn copy(&mut self, to: u64, from: u64) {
+        // SAFETY: two tables from `page`.
+        unsafe { at::<[u64; 512]>(to).copy_from(at(from), 1) };
+    }
 }
 
 /// Pages, and the right to change nested tables.

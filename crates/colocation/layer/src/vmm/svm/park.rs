@@ -68,6 +68,14 @@ pub fn park(own: u32) {
     }
 }
 
+/// Makes every other CPU leave its guest once, soon.
+pub fn interrupt_others(own: u32) {
+    ROUND_TSC.store(arch::tsc(), Relaxed);
+    let mask = others(own).fold(0, |mask, cpu| mask | 1 << cpu);
+    WANTED.fetch_or(mask, SeqCst);
+    apic::send_nmi_to_others();
+}
+
 /// Handles an NMI on CPU `index`. False if it does not ask the CPU to park.
 pub fn stand(index: u32) -> bool {
     let bit = 1 << index;

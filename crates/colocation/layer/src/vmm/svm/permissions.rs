@@ -27,7 +27,8 @@ pub fn fill(tables: &Tables) {
     }
     let linux = map(tables.linux_registers, 2);
     linux.fill(0);
-    let guarded = MAPPED.into_iter().flatten().filter(|msr| registers::is_guarded(*msr));
+    let exits = |msr: &u32| registers::is_guarded(*msr) || registers::is_watched(*msr);
+    let guarded = MAPPED.into_iter().flatten().filter(exits);
     for bit in guarded.filter_map(msr_bit) {
         linux[(bit + 1) / 8] |= 1 << ((bit + 1) % 8);
     }

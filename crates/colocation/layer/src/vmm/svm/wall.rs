@@ -11,6 +11,7 @@ use super::memory::{Lock, POOL};
 use super::names::{self, Or};
 use super::tables::tables;
 use super::vmcb::*;
+use super::watch;
 use crate::arch::x86_64 as arch;
 use crate::vmm::filter::{self, hpet, ioapic, Verdict, WINDOW};
 use crate::vmm::nested::{Rights, PAGE, PRESENT};
@@ -41,6 +42,8 @@ fn target_of(gpa: u64) -> Option<Target> {
         Some(Target::Timer)
     } else if timer.ioapic != 0 && page(gpa) == page(timer.ioapic) {
         Some(Target::IoApic)
+    } else if watch::covers(gpa) {
+        Some(Target::Watched)
     } else {
         None
     }
@@ -82,14 +85,32 @@ fn map(cpu: &mut Cpu, gpa: u64) {
 }
 
 fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
-    count(if target == Target::Hidden { EXIT_HIDDEN } else { EXIT_WRITE });
-    if matches!(target, Target::Hidden | Target::Iommu | Target::ReadOnly) {
+    // An event's handler begins without the trap that ends a step: its frame must not make watched memory writable.
+    let in_event = cpu.vmcb().exit_int_info & EVENT_VALID != 0
+        || cpu.access.as_ref().is_some_and(|access| access.target == Target::Frame);
+    let target = match target {
+        Target::Watched if in_event => Target::Frame,
+        target => target,
+    };
+    if target == Target::Watched && !watch::begin(cpu, gpa) {
+        return;
+    }
+    count(match target {
+        Target::Hidden => EXIT_HIDDEN,
+        Target::Watched => EXIT_WATCH,
+        _ => EXIT_WRITE,
+    });
+    if matches!(target, Target::Hidden | Target::Iommu | Target::ReadOnly | Target::Frame) {
         report(cpu, target, gpa, info);
     }
     let used = cpu.access.as_ref().map_or(0, |access| access.used);
     let shown = cpu.decoys.get(used).copied().is_some_and(|decoy| {
-        let rights = if target == Target::Hidden { Rights::ALL } else { Rights::DATA };
-        cpu.step.show(&mut *POOL.lock(), &tables().sealed, gpa, decoy, rights)
+        let (to, rights) = match target {
+            Target::Watched => (page(gpa), Rights::ALL),
+            Target::Hidden | Target::Frame => (decoy, Rights::ALL),
+            _ => (decoy, Rights::DATA),
+        };
+        cpu.step.show(&mut *POOL.lock(), &tables().sealed, gpa, to, rights)
     });
     let vmcb = cpu.vmcb();
     if !shown {
@@ -97,7 +118,9 @@ fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
         if let Some(access) = cpu.access.take() {
             vmcb.rflags &= !if access.trap { 0 } else { FLAG_TRAP };
             access.restore_branches();
+            watch::end(&access, cpu);
         }
+        watch::give_up(cpu.index);
         cpu.show_shared();
         return cpu.give(exception(GENERAL_PROTECTION, 0));
     }
@@ -111,8 +134,14 @@ fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
         decoy: used,
         marked,
         used: 0,
+        watched: Access::NOTHING,
+        rip: vmcb.rip,
+        cr3: vmcb.cr3,
     });
     access.used = used + 1;
+    if target == Target::Watched {
+        access.watched[used] = page(gpa);
+    }
     vmcb.dr6 &= !DEBUG_CAUSES;
     vmcb.nested_cr3 = cpu.step.root().expect("shown");
     vmcb.tlb_control = FLUSH_ALL;
@@ -127,8 +156,9 @@ fn fill(decoy: u64, target: Target, gpa: u64) -> [u8; WINDOW] {
     match target {
         Target::Hidden | Target::Iommu => bytes.fill(0xff),
         // SAFETY: a page of Linux's memory that the window maps.
-        Target::ReadOnly => unsafe {
-            bytes.as_mut_ptr().copy_from_nonoverlapping(at::<u8>(page(gpa)), PAGE as usize);
+        Target::ReadOnly | Target::Watched | Target::Frame => unsafe {
+            let page = at::<[u64; 512]>(page(gpa));
+            bytes.as_mut_ptr().cast::<[u64; 512]>().copy_from_nonoverlapping(page, 1);
         },
         Target::Timer | Target::IoApic => {
             let first = window(gpa);
@@ -167,6 +197,7 @@ fn report(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
     let of = match target {
         Target::Hidden => "the cokernel's memory",
         Target::Iommu => "the IOMMU",
+        Target::Frame => "the frame of an event, in watched memory",
         _ => "the event ring",
     };
     let task = names::current(cpu);
@@ -177,7 +208,7 @@ fn report(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
     ));
 }
 
-/// The instruction has run.
+/// The instruction has run. What it wrote to a device is passed on.
 pub fn finish(access: Access, cpu: &mut Cpu) {
     if !matches!(access.target, Target::Timer | Target::IoApic) {
         return;

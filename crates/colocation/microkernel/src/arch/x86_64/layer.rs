@@ -202,6 +202,14 @@ impl Machine for Layer {
         service!(self, reset: fn() -> i64,)
     }
 
+    fn watch(&mut self, range: Range, space: u64) -> i64 {
+        service!(self, watch: fn(u64, u64, u64) -> i64, range.base, range.bytes, space)
+    }
+
+    fn writes(&mut self, writes: &mut Writes) -> i64 {
+        service!(self, writes: fn(*mut Writes) -> i64, writes)
+    }
+
     fn window(&mut self, window: &mut Window) -> i64 {
         service!(self, linux_window: fn(*mut Window) -> i64, window)
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use kyozon_abi::events::{MONITOR_INDEX, STATUS_WORDS};
-use kyozon_abi::layer::{RepairRequest, RepairWord, MAX_REPAIR_WORDS};
+use kyozon_abi::layer::{Range, RepairRequest, RepairWord, MAX_REPAIR_WORDS};
 
 #[test]
 fn layer_calls_get_the_tasks_structures() {
@@ -45,7 +45,18 @@ fn layer_calls_get_the_tasks_structures() {
     assert_eq!((registers[0], registers[1], registers[19]), (7, 0, 0x400));
     assert_eq!(s.call(REGISTERS, TASK_INFO, NONE).answer(), E_ADDRESS);
     assert_eq!((s.call(RESET, 0, NONE).answer(), s.fake.resets), (0, 1));
+    assert_eq!(s.call(WATCH, 0x1000, [0x2000, 0x7000, 0, 0, 0, 0]).answer(), 0);
+    assert_eq!(s.fake.watched, [(Range { base: 0x1000, bytes: 0x2000 }, 0x7000)]);
+    // Watched writes, in the order of the structure.
+    assert_eq!(s.call(WRITES, at, NONE).answer(), 0);
+    let mut writes = [7; 27];
+    assert!(space.read(&mut s.fake, at, &mut writes));
+    assert_eq!((writes[..2].to_vec(), writes[2..14].to_vec()), (vec![2, 5], vec![0; 12]));
+    assert_eq!(writes[14..], [1 | 3 << 32, 0x1008, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0]);
+    assert_eq!(s.call(WRITES, TASK_INFO, NONE).answer(), E_ADDRESS);
     s.fake.answer = -5;
+    assert_eq!(s.call(WATCH, 0x1000, [0x2000, 0, 0, 0, 0, 0]).answer(), E_UNAVAILABLE);
+    assert_eq!(s.call(WRITES, at, NONE).answer(), E_UNAVAILABLE);
     assert_eq!(s.call(REGISTERS, at, NONE).answer(), E_UNAVAILABLE);
     assert_eq!(s.call(RESET, 0, NONE).answer(), E_UNAVAILABLE);
 }
