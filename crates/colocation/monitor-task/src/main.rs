@@ -12,11 +12,12 @@ mod image {
     use kyozon_abi::events::{
         CheckStatus, MonitorStatus, MONITOR_ENDED, MONITOR_INDEX, MONITOR_RUNNING, MONITOR_STARTING,
     };
-    use kyozon_abi::layer::{LinuxRegisters, RepairRequest};
+    use kyozon_abi::layer::{LinuxRegisters, Range, RepairRequest, Writes};
     use kyozon_abi::task::{
         EXIT_FAILED, MONITOR_REPORT_ONLY, MONITOR_TEST_BROKEN, MONITOR_TEST_LOOP,
         MONITOR_TEST_PANIC,
     };
+    use kyozon_monitor::check::Watched;
     use kyozon_monitor::kernel::Kernel;
     use kyozon_monitor::memory::{KernelMemory, Page};
     use kyozon_monitor::policy::Policy;
@@ -64,6 +65,14 @@ mod image {
         }
         fn repair(&mut self, request: &RepairRequest) -> i64 {
             linux::repair(request).unwrap_or(kyozon_abi::layer::REPAIR_INVALID)
+        }
+        fn watch(&mut self, watched: &Watched) -> bool {
+            let base = watched.range.start;
+            let range = Range { base, bytes: watched.range.end - base };
+            linux::watch(range, watched.space).is_ok()
+        }
+        fn writes(&mut self) -> Writes {
+            linux::writes().unwrap_or(Writes::NONE)
         }
         fn restart(&mut self) {
             let _ = linux::reset();

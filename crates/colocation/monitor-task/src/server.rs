@@ -16,6 +16,7 @@ use kyozon_abi::events::{
     CheckStatus, MonitorStatus, CHECK_LEARNING, CHECK_WATCHING, EVENT_FINDING, EVENT_NOTE,
     EVENT_REPAIR, EVENT_RESTART, MAX_CHECKS,
 };
+use kyozon_abi::layer::MAX_WRITES;
 use kyozon_monitor::check::{Budget, Check, Coverage, Repairs, Step};
 use kyozon_monitor::class::Class;
 use kyozon_monitor::finding::Finding;
@@ -55,6 +56,11 @@ pub struct Server<'k, M> {
     tsc_khz: u64,
     /// Every check has completed its first pass, and a note has said so.
     watches: bool,
+    /// Linux's writes to memory that checks have named are watched.
+    sees_writes: bool,
+    /// Number of watched writes that were lost, and how many of them a note has reported.
+    lost_writes: u64,
+    reported_lost: u64,
     kept: Kept<'k>,
     /// Number of lines that were reported. A long line counts twice, because it takes two records of the ring.
     lines: u64,
@@ -106,6 +112,9 @@ impl<'k, M: KernelMemory> Server<'k, M> {
             policy,
             tsc_khz: tsc_khz.max(1),
             watches: false,
+            sees_writes: false,
+            lost_writes: 0,
+            reported_lost: 0,
             kept: Kept::new(kept),
             lines: 0,
             slices: 0,
@@ -168,6 +177,12 @@ impl<'k, M: KernelMemory> Server<'k, M> {
         };
         system.publish_monitor(&counts);
         let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
+        let lost = self.lost_writes - core::mem::replace(&mut self.reported_lost, self.lost_writes);
+        if lost > 0 {
+            let line =
+                format!("{lost} writes to watched memory came too fast to be judged one by one");
+            journal.report(EVENT_NOTE, 0, &line);
+        }
         for entry in &mut self.entries {
             for _ in 0..REMINDERS {
                 let Some(case) = entry.open.most_displaced(*journal.lines, REMIND_LINES) else {
@@ -219,6 +234,14 @@ impl<'k, M: KernelMemory> Server<'k, M> {
                 }
             }
         }
+        let (mut began, mut slice) = (began, slice);
+        if self.sees_writes {
+            cause = cause.or(self.judge_writes(kernel, system, began.wrapping_add(slice / 2)));
+            let now = system.now();
+            slice = slice.saturating_sub(now.wrapping_sub(began));
+            began = now;
+        }
+        let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
         let mut shares = 0;
         let mut full = false;
         for entry in &mut self.entries {
@@ -243,6 +266,41 @@ impl<'k, M: KernelMemory> Server<'k, M> {
         }
     }
 
+    /// Has the checks judge the writes that wait, or a part of them if that takes until `end`: the others wait on.
+    /// Returns the finding for which Linux is to be restarted.
+    fn judge_writes<S: System>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        system: &mut S,
+        end: u64,
+    ) -> Option<Cause> {
+        let mut cause = None;
+        loop {
+            let writes = system.writes();
+            self.lost_writes = writes.lost;
+            for entry in self.entries.iter_mut().filter(|_| !writes.list().is_empty()) {
+                let mut findings = Vec::new();
+                entry.check.judge_writes(kernel, writes.list(), &mut |it| findings.push(it));
+                let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
+                for finding in findings {
+                    cause = cause.or(entry.add_finding(finding, &mut journal, &self.policy));
+                }
+            }
+            let is_last = writes.list().len() < MAX_WRITES;
+            if is_last || system.now() as i64 - end as i64 >= 0 {
+                return cause;
+            }
+        }
+    }
+
+    /// Has writes watched, where that is possible, to what the checks name.
+    #[cold]
+    fn watch_writes<S: System>(&mut self, kernel: &Kernel<'_, M>, system: &mut S) {
+        for watched in self.entries.iter().flat_map(|entry| entry.check.watched(kernel)) {
+            self.sees_writes |= system.watch(&watched);
+        }
+    }
+
     /// Reports the progress of first passes, and when the last one is complete.
     #[cold]
     fn learn<S: System>(&mut self, kernel: &Kernel<'_, M>, system: &mut S) {
@@ -254,6 +312,7 @@ impl<'k, M: KernelMemory> Server<'k, M> {
         if self.watches {
             let line = format!("monitoring Linux {}", kernel.profile.release());
             journal.report(EVENT_NOTE, 0, &line);
+            self.watch_writes(kernel, system);
         }
     }
 }

@@ -1,7 +1,8 @@
 //! The services that the server needs from its surroundings.
 
 use kyozon_abi::events::{CheckStatus, MonitorStatus};
-use kyozon_abi::layer::RepairRequest;
+use kyozon_abi::layer::{RepairRequest, Writes};
+use kyozon_monitor::check::Watched;
 #[cfg(doc)]
 use kyozon_monitor::class::Class;
 
@@ -17,6 +18,10 @@ pub trait System {
     fn publish_monitor(&mut self, status: &MonitorStatus);
     /// Runs a transaction and returns its result, `REPAIR_*`.
     fn repair(&mut self, request: &RepairRequest) -> i64;
+    /// Watches Linux's writes to this memory from now on. False if that is impossible.
+    fn watch(&mut self, watched: &Watched) -> bool;
+    /// Fetches watched writes, with the number of those that nobody fetched in time.
+    fn writes(&mut self) -> Writes;
     /// Restarts the machine. Returns only if that is impossible.
     fn restart(&mut self);
 }

@@ -5,6 +5,9 @@ use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Wants;
 use crate::profile::{Profile, ProfileError};
+use alloc::vec::Vec;
+use core::ops::Range;
+use kyozon_abi::layer::Write;
 
 /// What a check declares before it exists.
 #[derive(Clone, Copy, Debug)]
@@ -57,6 +60,16 @@ pub trait Budget {
     fn half_spent(&mut self) -> bool {
         self.spent()
     }
+}
+
+/// Memory that Linux hardly ever writes: whole pages. With the hypervisor, each write there is shown to the checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Physical addresses.
+    pub range: Range<u64>,
+    /// Physical address of the top page table of the address space in which Linux patches it, 0 for none. Breakpoints
+    /// that Linux sets there, and what it changes behind them, are not shown: only its last step is.
+    pub space: u64,
 }
 
 /// How a step ended.
@@ -126,6 +139,21 @@ pub trait Check<M: KernelMemory> {
     /// What the check covers now.
     fn coverage(&self) -> Coverage {
         Coverage::default()
+    }
+
+    /// The memory whose writes the check wants to know once its first pass is complete.
+    fn watched(&self, _kernel: &Kernel<'_, M>) -> Vec<Watched> {
+        Vec::new()
+    }
+
+    /// Judges writes to watched memory and registers, of any check's, in their order. They are newer than the last
+    /// step.
+    fn judge_writes(
+        &mut self,
+        _kernel: &Kernel<'_, M>,
+        _writes: &[Write],
+        _found: &mut dyn FnMut(Finding),
+    ) {
     }
 
     /// Whether the check still sees what it reported as a finding of kind `what` at `address`.

@@ -4,7 +4,7 @@
 //! is up. The check reports another table, a gate that differs from the first look, and a gate of the first look that
 //! does not lead into Linux's entry code. Gates of reserved vectors keep the handlers of early boot.
 
-use crate::check::{About, Budget, Check, Coverage, Make, Repairs, Step};
+use crate::check::{About, Budget, Check, Coverage, Make, Repairs, Step, Watched};
 use crate::class::Class;
 use crate::confirm::Confirm;
 use crate::finding::Finding;
@@ -17,6 +17,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use kyozon_abi::layer::{Write, WRITE_MEMORY};
 
 /// Gates of the table, 16 bytes each. Intel SDM volume 3A, 6.14.1.
 const GATES: usize = 256;
@@ -190,6 +191,46 @@ impl<M: KernelMemory> Check<M> for GateCheck {
             Key::Table => what == "interrupt table moved",
             Key::Gate(vector) => gate(vector) == Some(address),
         })
+    }
+
+    fn watched(&self, kernel: &Kernel<'_, M>) -> Vec<Watched> {
+        let table = self.table.and_then(|table| kernel.physical(table));
+        let table = table.filter(|table| table.is_multiple_of(PAGE_BYTES));
+        let watched = |table| Watched { range: table..table + PAGE_BYTES, space: 0 };
+        table.map(watched).into_iter().collect()
+    }
+
+    fn judge_writes(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        writes: &[Write],
+        found: &mut dyn FnMut(Finding),
+    ) {
+        let Some(table) = self.table.and_then(|table| kernel.physical(table)) else { return };
+        let Some(r) = kernel.memory.registers() else { return };
+        for write in writes.iter().filter(|write| write.kind == WRITE_MEMORY) {
+            let Some(offset) = write.address.checked_sub(table).filter(|at| *at < PAGE_BYTES)
+            else {
+                continue;
+            };
+            let words = write.before.iter().zip(&write.after);
+            let changed = words.enumerate().filter(|(_, (before, after))| before != after);
+            let mut vectors: Vec<usize> =
+                changed.map(|(word, _)| (offset as usize / 8 + word) / 2).collect();
+            vectors.dedup();
+            for vector in vectors {
+                let first = Self::gate(&self.first, vector);
+                let mut gate = first;
+                for (word, value) in gate.iter_mut().enumerate() {
+                    let at = (2 * vector + word).checked_sub(offset as usize / 8);
+                    *value = at.and_then(|at| write.after.get(at)).copied().unwrap_or(*value);
+                }
+                if gate != first {
+                    let value = handler(gate).unwrap_or(0);
+                    found(self.finding(kernel, r.cpu, Key::Gate(vector), value));
+                }
+            }
+        }
     }
 
     fn step(

@@ -17,7 +17,7 @@ use crate::owner::{self, OwnerIndex, Owners};
 use crate::profile::{Profile, ProfileError};
 use alloc::format;
 use alloc::string::String;
-use kyozon_abi::layer::LinuxRegisters;
+use kyozon_abi::layer::{LinuxRegisters, Write, WRITE_REGISTER};
 
 /// Looks that make a pass.
 pub(crate) const LOOKS_PER_PASS: u64 = 32;
@@ -39,6 +39,14 @@ pub(crate) const CR4_FRED: u64 = 1 << 32;
 const EFER: u64 = 1 | 1 << 8 | 1 << 10 | 1 << 11;
 /// STAR: Linux's code selectors for SYSCALL, `__KERNEL_CS`, and SYSRET, `__USER32_CS`.
 const STAR: u64 = 0x10 << 32 | 0x23 << 48;
+
+/// The numbers of the registers whose writes may be watched. AMD APM 2, appendix A.
+const SYSENTER_CS_NUMBER: u32 = 0x174;
+const SYSENTER_EIP_NUMBER: u32 = 0x176;
+const STAR_NUMBER: u32 = 0xc000_0081;
+const LSTAR_NUMBER: u32 = 0xc000_0082;
+const CSTAR_NUMBER: u32 = 0xc000_0083;
+const SFMASK_NUMBER: u32 = 0xc000_0084;
 
 /// What is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -284,6 +292,34 @@ impl<M: KernelMemory> Check<M> for RegisterCheck {
 
     fn stands(&self, what: &str, _address: u64) -> bool {
         self.confirm.stands(|key| key.what() == what)
+    }
+
+    fn judge_writes(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        writes: &[Write],
+        found: &mut dyn FnMut(Finding),
+    ) {
+        let Some((first, r)) = self.first.zip(kernel.memory.registers()) else { return };
+        for write in writes.iter().filter(|write| write.kind == WRITE_REGISTER) {
+            let [value, ..] = write.after;
+            let mut r = r;
+            let (key, register) = match write.address as u32 {
+                STAR_NUMBER => (Key::Star, &mut r.star),
+                LSTAR_NUMBER => (Key::Lstar, &mut r.lstar),
+                CSTAR_NUMBER => (Key::Cstar, &mut r.cstar),
+                SFMASK_NUMBER => (Key::Sfmask, &mut r.sfmask),
+                SYSENTER_CS_NUMBER => (Key::SysenterCs, &mut r.sysenter_cs),
+                SYSENTER_EIP_NUMBER => (Key::SysenterEip, &mut r.sysenter_eip),
+                _ => continue,
+            };
+            *register = value;
+            self.judge(kernel, &first, &r, |bad, value| {
+                if bad == key {
+                    found(self.finding(kernel, write.cpu.into(), key, value));
+                }
+            });
+        }
     }
 
     fn step(

@@ -5,6 +5,8 @@
 //! allow at that moment, and a registered probe its breakpoint or jump. Any other change is a suspect, reported when it
 //! stood unchanged in several slices.
 //!
+//! With the hypervisor, each write is judged as well: see `writes`.
+//!
 //! The first pass also finds sites whose bytes no record allows. Other tampering from before the load is in the copy.
 //! If the profile has fingerprints of the kernel package's image, the first pass compares the copy with them and
 //! reports the differences; without them, the copy counts as correct.
@@ -32,8 +34,9 @@ mod tests;
 mod walk;
 mod wants;
 mod window;
+mod writes;
 
-use crate::check::{About, Budget, Check, Coverage, Make, Repairs, Step};
+use crate::check::{About, Budget, Check, Coverage, Make, Repairs, Step, Watched};
 use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
@@ -42,6 +45,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 use baseline::Baseline;
 use compare::{compare_page, forbidden_sites, FirstLook, FirstSight};
+use core::ops::Range;
+use kyozon_abi::layer::Write;
 use layout::TextLayout;
 use order::Order;
 use package::{Evidence, PackageComparison};
@@ -49,6 +54,7 @@ use records::Records;
 use site_rules::SiteRules;
 use sites::{SiteSearch, Sites};
 use suspects::{Patching, SuspectChanges};
+use writes::PassingChanges;
 
 /// The state of the pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +87,7 @@ struct Watch {
     /// The pages that differed in the last pass for reasons that sites and probes explain.
     explained: Vec<bool>,
     suspects: SuspectChanges,
+    passing: PassingChanges,
     order: Order,
     /// The look at a page that the last slice did not complete.
     look: Option<FirstLook>,
@@ -116,6 +123,7 @@ impl TextCheck {
             search: SiteSearch::new(),
             sites: Sites::default(),
             suspects: SuspectChanges::default(),
+            passing: PassingChanges::default(),
             order: Order::default(),
             look: None,
             waiting: None,
@@ -141,8 +149,23 @@ impl TextCheck {
 }
 
 impl Watch {
-    /// Compares `page` and reports the changes that are confirmed there.
+    /// Compares `page`, and reports the changes that are confirmed there and those that are over.
     fn recheck_page<M: KernelMemory>(
+        &mut self,
+        rules: &mut SiteRules<'_, '_, M>,
+        page: usize,
+        found: &mut dyn FnMut(Finding),
+        retries: &mut u64,
+    ) {
+        self.recheck_standing(rules, page, found, retries);
+        let over = self.passing.take_over(rules.kernel, page, &self.suspects, self.slice);
+        for passing in &over {
+            found(report::passed(rules.kernel, rules.layout, passing));
+        }
+    }
+
+    /// Compares `page` and reports the changes that are confirmed there.
+    fn recheck_standing<M: KernelMemory>(
         &mut self,
         rules: &mut SiteRules<'_, '_, M>,
         page: usize,
@@ -387,8 +410,11 @@ impl Watch {
         retries: &mut u64,
     ) -> Step {
         // A closer look takes long, and is not interrupted: none begins in the second half of a slice.
-        while let Some(page) =
-            self.waiting.take().or_else(|| self.suspects.next_to_recheck(self.slice))
+        while let Some(page) = self
+            .waiting
+            .take()
+            .or_else(|| self.passing.next_page(self.slice))
+            .or_else(|| self.suspects.next_to_recheck(self.slice))
         {
             self.recheck_page(rules, page, found, retries);
             if budget.half_spent() {
@@ -427,7 +453,41 @@ impl<M: KernelMemory> Check<M> for TextCheck {
 
     fn coverage(&self) -> Coverage {
         let (learning, learned) = (self.watch.pass == 0, self.watch.learned);
-        Coverage { learning, learned, item_bytes: PAGE_BYTES, ..Coverage::default() }
+        let dropped = self.watch.passing.dropped;
+        Coverage { learning, learned, item_bytes: PAGE_BYTES, dropped, ..Coverage::default() }
+    }
+
+    fn watched(&self, kernel: &Kernel<'_, M>) -> Vec<Watched> {
+        let space = writes::linux_space(kernel, &self.layout).unwrap_or(0);
+        let watched = |(range, space): (&Range<u64>, u64)| {
+            let start = kernel.physical(range.start)?;
+            Some(Watched { range: start..start + (range.end - range.start), space })
+        };
+        let ranges = [(&self.layout.text, space), (&self.layout.rodata, 0)];
+        ranges.into_iter().filter_map(watched).collect()
+    }
+
+    fn judge_writes(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        writes: &[Write],
+        _found: &mut dyn FnMut(Finding),
+    ) {
+        let Self { layout, records, watch } = self;
+        let space = writes::linux_space(kernel, layout);
+        let mut rules = SiteRules::new(kernel, layout, records, watch.slice);
+        for write in writes {
+            // A flood of them must not use up the monitor's time.
+            if watch.passing.is_full() {
+                watch.passing.dropped += 1;
+                continue;
+            }
+            let judged =
+                writes::unexplained(&mut rules, &watch.baseline, &watch.sites, write, space);
+            if let Some((page, changes)) = judged {
+                watch.passing.add(page, changes, write.rip);
+            }
+        }
     }
 
     fn stands(&self, what: &str, address: u64) -> bool {

@@ -9,9 +9,10 @@ use alloc::vec;
 use core::cell::{Cell, RefCell};
 use kyozon_abi::events::EVENT_FAULT;
 use kyozon_abi::layer::{
-    RepairRequest, RepairWord, MAX_REPAIR_WORDS, REPAIR_CHANGED, REPAIR_DONE, REPAIR_INVALID,
+    RepairRequest, RepairWord, Write, Writes, MAX_REPAIR_WORDS, REPAIR_CHANGED, REPAIR_DONE,
+    REPAIR_INVALID,
 };
-use kyozon_monitor::check::About;
+use kyozon_monitor::check::{About, Watched};
 use kyozon_monitor::class::Class;
 use kyozon_monitor::finding::{Links, Repair, Verdict};
 use kyozon_monitor::memory::Page;
@@ -35,6 +36,10 @@ struct Fake {
     repaired: Vec<u64>,
     beats: Vec<MonitorStatus>,
     restarts: u32,
+    watched: Vec<Watched>,
+    sees_writes: bool,
+    writes: Vec<Write>,
+    lost: u64,
 }
 
 impl System for Fake {
@@ -54,6 +59,19 @@ impl System for Fake {
     fn repair(&mut self, request: &RepairRequest) -> i64 {
         self.repaired.push(request.words[0].address);
         self.answers.pop().unwrap_or(REPAIR_DONE)
+    }
+    fn watch(&mut self, watched: &Watched) -> bool {
+        self.watched.push(watched.clone());
+        self.sees_writes
+    }
+    fn writes(&mut self) -> Writes {
+        let mut writes = Writes::NONE;
+        let count = self.writes.len().min(MAX_WRITES);
+        for (to, from) in writes.writes.iter_mut().zip(self.writes.drain(..count)) {
+            *to = from;
+        }
+        (writes.count, writes.lost) = (count as u64, self.lost);
+        writes
     }
     fn restart(&mut self) {
         self.restarts += 1;
@@ -644,4 +662,75 @@ fn only_a_class_with_repairs_is_left_without_a_word() {
     }
     assert_eq!(lines(&b, EVENT_NOTE), ["hidden process: evil, pid 7: not repaired: nobody can"]);
     assert_eq!(b.system.repaired.len(), 0);
+}
+
+/// A check that names memory, and finds something wrong with each write to it.
+struct Watcher;
+
+impl Check<Nothing> for Watcher {
+    fn about(&self) -> &'static About {
+        &NOTHING
+    }
+    fn watched(&self, _: &Kernel<'_, Nothing>) -> Vec<Watched> {
+        vec![Watched { range: 0x1000..0x3000, space: 0x7000 }]
+    }
+    fn judge_writes(
+        &mut self,
+        _: &Kernel<'_, Nothing>,
+        writes: &[Write],
+        found: &mut dyn FnMut(Finding),
+    ) {
+        for write in writes {
+            let finding = Finding::new(Class::TextModified);
+            found(Finding { what: "written".into(), address: write.address, ..finding });
+        }
+    }
+    fn stands(&self, _: &str, _: u64) -> bool {
+        false
+    }
+    fn step(
+        &mut self,
+        _: &Kernel<'_, Nothing>,
+        _: &mut dyn Budget,
+        _: &mut dyn FnMut(Finding),
+        _: &mut u64,
+    ) -> Step {
+        Step::Done(1)
+    }
+}
+
+#[test]
+fn writes_are_judged_where_they_can_be_watched() {
+    for sees_writes in [false, true] {
+        let mut b = Bench::new(true);
+        b.server.add(Box::new(Watcher)).expect("room for another check");
+        b.system.sees_writes = sees_writes;
+        b.system.writes = (0..40).map(|n| Write { address: 8 * n, ..Write::default() }).collect();
+        b.tick(vec![], Step::Spent);
+        assert_eq!((b.system.watched.len(), b.system.writes.len()), (0, 40), "before a first pass");
+        b.tick(vec![], Step::Done(1));
+        assert_eq!(b.system.watched, [Watched { range: 0x1000..0x3000, space: 0x7000 }]);
+        b.tick(vec![], Step::Done(1));
+        let left = if sees_writes { 0 } else { 40 };
+        assert_eq!((b.system.watched.len(), b.system.writes.len()), (1, left));
+        assert_eq!(lines(&b, EVENT_FINDING).len(), 40 - left);
+    }
+}
+
+#[test]
+fn a_flood_of_writes_ends_with_the_slice_and_losses_are_noted_once() {
+    let mut b = Bench::new(true);
+    b.server.add(Box::new(Watcher)).expect("room for another check");
+    b.system.sees_writes = true;
+    b.tick(vec![], Step::Done(1));
+    b.system.writes = vec![Write::default(); 16 * 1000];
+    b.system.lost = 7;
+    b.tick(vec![], Step::Spent);
+    let left = b.system.writes.len();
+    assert!(left > 0 && left < 16 * 1000, "{left}");
+    for _ in 0..2 {
+        b.server.beat(&mut b.system, &MonitorStatus::default());
+    }
+    let noted = lines(&b, EVENT_NOTE).iter().filter(|line| line.starts_with("7 writes")).count();
+    assert_eq!(noted, 1);
 }

@@ -115,3 +115,35 @@ fn another_table_is_reported() {
         assert!(lines[0].starts_with("interrupt table moved, CPU 1: idt_table, "), "{lines:?}");
     }
 }
+
+#[test]
+fn a_watched_write_to_a_gate_is_a_finding() {
+    let mut world = World::new();
+    assert_eq!(world.look(4), Vec::<String>::new());
+    let profile = Profile::decode(&world.profile).unwrap();
+    let kernel = Kernel::new(&profile, &world.machine);
+    let table = fake::physical(TABLE);
+    let watched = Watched { range: table..table + 4096, space: 0 };
+    assert_eq!(world.check.watched(&kernel), [watched]);
+    let [low, high] = words(ENTRY + 16 * 6);
+    let [bad_low, bad_high] = words(EVIL);
+    let mut judge = |address, before, after| {
+        let mut found = Vec::new();
+        let write = Write { address, before, after, ..Write::default() };
+        world.check.judge_writes(&kernel, &[write], &mut |finding: Finding| {
+            found.push((finding.address, finding.found));
+        });
+        found
+    };
+    let before = [0, low, high, 0];
+    let found = judge(table + 16 * 6 - 8, before, [0, bad_low, bad_high, 0]);
+    assert_eq!(found, [(TABLE + 16 * 6, alloc::format!("{EVIL:#x}"))]);
+    // Half of a gate, and what was there at the first look.
+    assert_eq!(judge(table + 16 * 6 - 8, before, [0, bad_low, high, 0]).len(), 1);
+    assert_eq!(judge(table + 16 * 6 - 8, [0, bad_low, high, 0], before), []);
+    // Other memory, and the table's last words.
+    assert_eq!(judge(table - 64, before, [1; 4]), []);
+    assert_eq!(judge(table + 4096, before, [1; 4]), []);
+    assert_eq!(judge(u64::MAX, before, [1; 4]), []);
+    assert_eq!(judge(table + 4096 - 8, before, [1; 4]).len(), 3);
+}

@@ -2,6 +2,7 @@ use super::*;
 use crate::fake::{self, CallBudget, FakeMachine, FakeMemory, TEXT};
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use kyozon_abi::layer::WRITE_MEMORY;
 
 const ENTRY: u64 = TEXT + 0x1000;
 const COMPAT: u64 = TEXT + 0x1100;
@@ -196,4 +197,35 @@ fn entries_that_fred_does_not_use_are_not_judged() {
     world.machine.registers.cr4 |= CR4_FRED;
     (world.machine.registers.lstar, world.machine.registers.sysenter_eip) = (0, 1);
     assert_eq!(world.look(3), [""; 0]);
+}
+
+#[test]
+fn a_watched_write_is_a_finding_if_its_value_is_wrong() {
+    let mut world = World::new();
+    assert_eq!(world.look(4), Vec::<String>::new());
+    let lstar = Write {
+        kind: WRITE_REGISTER,
+        cpu: 3,
+        address: 0xc000_0082,
+        after: [EVIL, 0, 0, 0],
+        ..Write::default()
+    };
+    let good = Write { after: [ENTRY, 0, 0, 0], ..lstar };
+    let star = Write { address: 0xc000_0081, ..lstar };
+    let others = [
+        Write { kind: WRITE_MEMORY, ..lstar },
+        Write { address: 0xc000_0085, ..lstar },
+        Write { address: u64::MAX, ..lstar },
+    ];
+    let mut found = Vec::new();
+    let profile = Profile::decode(&world.profile).unwrap();
+    let kernel = Kernel::new(&profile, &world.machine);
+    let writes: Vec<Write> = [good, lstar, star].into_iter().chain(others).collect();
+    world.check.judge_writes(&kernel, &writes, &mut |finding: Finding| {
+        found.push((finding.what, finding.symbol, finding.found));
+    });
+    let evil = alloc::format!("{EVIL:#x}");
+    let all =
+        ["LSTAR changed", "STAR changed"].map(|what| (what.into(), "CPU 3".into(), evil.clone()));
+    assert_eq!(found, all);
 }

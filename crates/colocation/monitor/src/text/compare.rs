@@ -423,8 +423,23 @@ pub(super) fn compare_page<M: KernelMemory>(
     sites: &Sites,
     number: usize,
 ) -> Option<Vec<Change>> {
+    compare_with(rules, baseline, sites, number, 0, &[])
+}
+
+/// The same with `bytes` at `address` in the page in place of the live ones.
+pub(super) fn compare_with<M: KernelMemory>(
+    rules: &mut SiteRules<'_, '_, M>,
+    baseline: &Baseline,
+    sites: &Sites,
+    number: usize,
+    address: u64,
+    bytes: &[u8],
+) -> Option<Vec<Change>> {
     let page = baseline.address(number);
-    let window = Window::read(rules.kernel, baseline, number)?;
+    let mut window = Window::read(rules.kernel, baseline, number)?;
+    if let Some(offset) = window.offset(address) {
+        window.set_live(offset, bytes);
+    }
     let mut comparison = Comparison { window, is_text: baseline.is_text(page), sites: Vec::new() };
     if comparison.is_text {
         comparison.judge_sites(rules, sites, number);

@@ -93,6 +93,9 @@ pub(super) struct Poke {
     /// The same for `static_call_mutex`. `__static_call_update` changes the records first, then the sites one by one,
     /// and holds no `text_mutex` in between.
     pub calls_owner: Option<u64>,
+    /// Address of the pointer to the address space in which Linux writes text, and offset of the pointer to its top
+    /// table.
+    pub space: Option<(u64, u64)>,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -113,7 +113,7 @@ fn registered<M: KernelMemory>(
     here.next()
 }
 
-fn is_slot<M: KernelMemory>(kernel: &Kernel<'_, M>, probes: &Probes, slot: u64) -> bool {
+pub(super) fn is_slot<M: KernelMemory>(kernel: &Kernel<'_, M>, probes: &Probes, slot: u64) -> bool {
     walk::list(kernel, probes.slot_pages).any(|page| {
         let start = kernel.u64(page.wrapping_add(probes.slot_page)).unwrap_or(u64::MAX);
         slot.checked_sub(start).is_some_and(|offset| offset < PAGE_BYTES)

@@ -6,6 +6,7 @@ use super::layout::TextLayout;
 use super::package::{symbols_in, Evidence};
 use super::records::{self, Role};
 use super::site_rules::SiteRules;
+use super::writes::PassingChange;
 use crate::class::Class;
 use crate::finding::{Finding, Repair};
 use crate::kernel::Kernel;
@@ -158,6 +159,42 @@ fn leads_to<M: KernelMemory>(
 ) -> Option<String> {
     let (_, to) = targets(&change.code, change).next()?;
     Some(owner::name(kernel, &layout.owners, to).unwrap_or_else(|| owner::unlisted(to)))
+}
+
+/// The finding for a change that was undone before a pass could see it.
+pub(super) fn passed<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &TextLayout,
+    passing: &PassingChange,
+) -> Finding {
+    let (change, rip) = (&passing.change, passing.rip);
+    let (class, what) = match layout.text.contains(&change.address) {
+        true => (Class::TextModified, "kernel text changed for a moment"),
+        false => (Class::RodataModified, "read-only data changed for a moment"),
+    };
+    let writer = || owner::name(kernel, &layout.owners, rip);
+    Finding {
+        what: what.into(),
+        address: change.address,
+        symbol: owner::symbol(kernel, change.address),
+        owner: leads_to(kernel, layout, change).or_else(writer).unwrap_or_else(|| "nobody".into()),
+        expected: hex(&change.expected),
+        found: format!(
+            "{}, written by {}",
+            hex(&change.found),
+            symbol_or_owner(kernel, layout, rip)
+        ),
+        ..Finding::new(class)
+    }
+}
+
+/// The code at `address`.
+fn symbol_or_owner<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &TextLayout,
+    address: u64,
+) -> String {
+    owner::name(kernel, &layout.owners, address).unwrap_or_else(|| owner::unlisted(address))
 }
 
 /// The note that a range of changed bytes is the kernel package's again.

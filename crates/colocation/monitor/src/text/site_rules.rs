@@ -273,8 +273,16 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
         })
     }
 
+    /// Whether `address` is code of a listed BPF program.
+    pub fn is_program(&mut self, address: u64) -> bool {
+        self.search(|rules| {
+            let owner = owner::outside(rules.kernel, &rules.layout.owners, address);
+            owner.is_some_and(|owner| owner.starts_with("bpf "))
+        })
+    }
+
     /// Whether `address` is text of the kernel, of a listed module, or of a listed BPF program.
-    fn is_code(&mut self, address: u64) -> bool {
+    pub fn is_code(&mut self, address: u64) -> bool {
         if self.records.is_listed(self.layout, address) || self.listed.contains(&address) {
             return true;
         }

@@ -130,6 +130,17 @@ impl SuspectChanges {
         }
     }
 
+    /// Whether a suspect in `page` that overlaps `change` was reported; `None` if there is none.
+    pub fn stands(&self, page: usize, change: &Change) -> Option<bool> {
+        let mut here = self
+            .all
+            .iter()
+            .filter(|suspect| suspect.page == page && suspect.change.overlaps(change))
+            .peekable();
+        here.peek()?;
+        Some(here.any(|suspect| suspect.next_report.is_some()))
+    }
+
     /// Whether a suspect in `page` was seen in `slice`.
     pub fn was_seen(&self, page: usize, slice: u64) -> bool {
         self.all.iter().any(|suspect| suspect.page == page && suspect.last_slice == slice)

@@ -17,6 +17,7 @@ mod probes;
 mod sites;
 mod time;
 mod world;
+mod writes;
 
 use world::*;
 

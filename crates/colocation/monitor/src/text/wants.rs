@@ -61,6 +61,7 @@ pub(super) const WANTS: Wants = Wants {
         ("text_poke_loc", "len", Optional),
         ("text_poke_loc", "rel_addr", Optional),
         ("mutex", "owner", Optional),
+        ("mm_struct", "pgd", Optional),
         ("bpf_trampoline", "func", Optional),
         ("bpf_trampoline", "hlist", Optional),
         ("bpf_trampoline", "key", Optional),

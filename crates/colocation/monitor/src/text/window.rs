@@ -88,11 +88,20 @@ impl Window {
 
     /// Makes `bytes` the expected ones at `offset`.
     pub fn set_expected(&mut self, offset: usize, bytes: &[u8]) {
-        for (offset, byte) in (offset..).zip(bytes) {
-            if let Some(expected) = self.expected.get_mut(offset / 8) {
-                let shift = offset % 8 * 8;
-                *expected = *expected & !(0xff << shift) | u64::from(*byte) << shift;
-            }
+        set(&mut self.expected, offset, bytes);
+    }
+
+    /// Makes `bytes` the live ones at `offset`.
+    pub fn set_live(&mut self, offset: usize, bytes: &[u8]) {
+        set(&mut self.live, offset, bytes);
+    }
+}
+
+fn set(row: &mut [u64], offset: usize, bytes: &[u8]) {
+    for (offset, byte) in (offset..).zip(bytes) {
+        if let Some(word) = row.get_mut(offset / 8) {
+            let shift = offset % 8 * 8;
+            *word = *word & !(0xff << shift) | u64::from(*byte) << shift;
         }
     }
 }

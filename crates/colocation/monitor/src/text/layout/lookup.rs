@@ -190,7 +190,9 @@ fn poke(profile: &Profile<'_>) -> Poke {
     };
     let owner = Members(profile, "mutex").offset("owner").ok();
     let held = |mutex| Some(profile.symbol(mutex)? + owner?);
+    let space = profile.symbol("poking_mm").or_else(|| profile.symbol("text_poke_mm"));
     Poke {
+        space: space.zip(Members(profile, "mm_struct").offset("pgd").ok()),
         owner: held("text_mutex"),
         calls_owner: held("static_call_mutex"),
         ..known().unwrap_or_default()

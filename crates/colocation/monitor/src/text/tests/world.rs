@@ -89,6 +89,11 @@ pub const TRACE_PROBES: u64 = DIRECT + 0xb000;
 /// Many users of ftrace.
 pub const USERS: u64 = DIRECT + 0x1_0000;
 
+/// The address space in which Linux patches text, and the physical address of its top table.
+pub const POKING: u64 = DATA + 0xf0;
+pub const POKING_SPACE: u64 = DATA + 0xf00;
+pub const SPACE: u64 = 0x7000;
+
 pub const SYMBOLS: &[(u64, u8, &str)] = &[
     (TEXT, b'T', "_text"),
     (TEXT, b'T', "_stext"),
@@ -124,6 +129,7 @@ pub const SYMBOLS: &[(u64, u8, &str)] = &[
     (MUTEX, b'D', "text_mutex"),
     (CALL_MUTEX, b'D', "static_call_mutex"),
     (POKE, b'D', "bp_desc"),
+    (POKING, b'D', "poking_mm"),
     (SLOTS, b'D', "kprobe_optinsn_slots"),
     (TABLE, b'D', "kprobe_table"),
     (TRACE_ITERATOR, b'T', "__traceiter_event"),
@@ -175,6 +181,7 @@ pub const LAYOUTS: &[(&str, u64, u64)] = &[
     ("text_poke_loc.rel_addr", 0, 4),
     ("text_poke_loc.len", 8, 1),
     ("mutex.owner", 0, 8),
+    ("mm_struct.pgd", 8, 8),
     ("module.list", 0, 16),
     ("module.name", 16, 56),
     ("module.state", 120, 4),
@@ -287,6 +294,8 @@ impl World {
         self.set(FTRACE_PAGE + 16, 2);
         self.set(RECORDS, ENTRY);
         self.set(RECORDS + 16, ENTRY_EDGE);
+        self.set(POKING, POKING_SPACE);
+        self.set(POKING_SPACE + 8, DIRECT + SPACE);
         self.set(DIRECTS, HASH);
         self.set(HASH, 2);
         self.set(HASH + 8, BUCKETS);
