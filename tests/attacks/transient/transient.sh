@@ -1,0 +1,42 @@
+# transient.sh: loads the monitor with its defaults, runs attacks that undo themselves, and prints how many were found.
+# wait_for LINES PATTERN: waits for that many events, at most 60 s, and prints their number.
+wait_for() {
+	for turn in $(seq 600); do
+		count=$(kyozon events | grep -cE "$2")
+		[ "$count" -ge "$1" ] && break
+		sleep 0.1
+	done
+	echo "$count"
+}
+
+insmod /m/kyozon-attacks.ko 2>/dev/null
+kyozon load --isolation vmm >/dev/null || exit 1
+[ "$(wait_for 1 'monitoring Linux')" = 1 ] || exit 1
+
+# watched: prints the number of Linux's writes that were watched.
+watched() {
+	kyozon status --json | sed -n 's/^ *"watch": \([0-9]*\),*$/\1/p'
+}
+
+before=$(watched)
+sleep 3
+echo "quiet: $(($(watched) - before)) watched writes"
+
+text='kernel text changed for a moment: \w*sys_getuid .*found 31 c0 c3[ 0]*, written by \w+'
+data='read-only data changed for a moment: full_fops\+0x\w* .*leads to module kyozon_attacks'
+gate='interrupt gate changed: vector 4 .*leads to module kyozon_attacks'
+entry='LSTAR changed: CPU 0: .*leads to module kyozon_attacks'
+all="FINDING ($text|$data|$gate|$entry)"
+
+total=0
+for ms in 0 1 10; do
+	for attack in patch-text patch-rodata hook-gate hook-lstar; do
+		echo "hold $ms $attack" >/proc/kyozon-attacks || exit 1
+	done
+	found=$(wait_for $((total + 4)) "$all") gone=$(wait_for $((total + 4)) 'note .*: gone')
+	echo "for $ms ms: found $((found - total)), gone $((gone - total))"
+	[ "$found" = $((total + 4)) ] || { kyozon events; kyozon status; } >&2
+	total=$((total + 4))
+done
+echo "findings $(kyozon events | grep -c FINDING)"
+kyozon unload
