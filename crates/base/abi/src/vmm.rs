@@ -102,7 +102,7 @@ pub const EXIT_INIT: usize = 10;
 pub const EXIT_PARK: usize = 11;
 /// Anything else.
 pub const EXIT_OTHER: usize = 12;
-/// Writes to watched memory and registers.
+/// Writes to watched memory.
 pub const EXIT_WATCH: usize = 13;
 
 /// The tick's HPET timer, as the module claimed it.

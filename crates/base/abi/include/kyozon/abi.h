@@ -1198,7 +1198,7 @@
 #define KYOZON_EXIT_OTHER 12
 
 /*
- Writes to watched memory and registers.
+ Writes to watched memory.
  */
 #define KYOZON_EXIT_WATCH 13
 

@@ -16,7 +16,7 @@ pub enum Target {
     ReadOnly,
     /// Memory whose writes the cokernel watches.
     Watched,
-    /// The same, by the frame of an exception or interrupt that the processor delivers.
+    /// The same, by the processor itself: the frame of an exception or interrupt, or a walk of page tables.
     Frame,
     /// Registers of the tick's timer.
     Timer,
@@ -30,6 +30,8 @@ pub struct Access {
     pub trap: bool,
     /// The guest's own DEBUGCTL.BTF, which is off during the step: with it, the step would end at the next branch.
     pub branches: bool,
+    /// The guest's own EFER.SCE, which is off during the step: SYSCALL and SYSRET would end it without a trap.
+    pub syscalls: bool,
     /// DR6 before the step.
     pub dr6: u64,
     /// The kind of memory that was accessed first.

@@ -37,7 +37,6 @@ const IDT_LIMIT: u32 = 4095;
 
 const CR0_TS: u64 = 1 << 3;
 const CR4_CET: u64 = 1 << 23;
-const EFER_SCE: u64 = 1;
 
 /// The cokernel's CPU owns it; the first CPU makes it.
 static COKERNEL: Owned<Option<Cokernel>> = Owned::new(None);

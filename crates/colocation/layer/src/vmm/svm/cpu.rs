@@ -6,12 +6,13 @@ use super::guest_memory::has_gate;
 use super::memory::POOL;
 use super::tables::tables;
 use super::vmcb::*;
+use super::watch;
 use crate::arch::x86_64::svm::Registers;
 use crate::frames::Frames;
 use crate::owned::Owned;
 use crate::vmm::blocked::Nmis;
 use crate::vmm::step::Step;
-use kyozon_abi::vmm::{EXIT_NMI, HOST_MAX_CPUS};
+use kyozon_abi::vmm::{EXIT_NMI, EXIT_STEP, HOST_MAX_CPUS};
 
 /// Maximum decoy pages for one instruction.
 pub const DECOYS: usize = 4;
@@ -125,6 +126,31 @@ impl Cpu {
     pub fn announce_nmi(&self) -> bool {
         set_doubtful_nmi(self.index, self.doubtful);
         !self.doubtful || has_gate(self, NMI)
+    }
+
+    /// Ends the step over an access, if there is one: the guest gets its own state and its normal view back.
+    pub fn end_step(&mut self) -> Option<Access> {
+        let access = self.access.take()?;
+        count(EXIT_STEP);
+        let vmcb = self.vmcb();
+        if !access.trap {
+            vmcb.rflags &= !FLAG_TRAP;
+        }
+        if access.syscalls {
+            vmcb.efer |= EFER_SCE;
+        }
+        vmcb.interrupt_shadow &= !1;
+        vmcb.dr6 |= access.dr6;
+        self.show_shared();
+        access.restore_branches();
+        // Even if it has not run to its end: a string instruction may have written a part.
+        watch::end(&access, self);
+        Some(access)
+    }
+
+    /// Whether a watched page is writable in the view of the current step.
+    pub fn shows_watched(&self) -> bool {
+        self.access.as_ref().is_some_and(|access| access.watched != Access::NOTHING)
     }
 
     /// Gives the guest its normal view, without decoys.

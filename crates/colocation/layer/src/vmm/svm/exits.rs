@@ -20,13 +20,19 @@ const INVD_BYTES: u64 = 2;
 impl Cpu {
     fn enter(&mut self) {
         let vmcb = self.vmcb();
+        if svm::machine_checks(self.index) != 0 {
+            self.event.get_or_insert(exception(MACHINE_CHECK, 0));
+        }
+        if self.event.is_some() && self.shows_watched() {
+            // The event's handler would run with a watched page writable.
+            self.end_step();
+        }
         let changed = watch::changed();
         if self.flushed != changed {
             self.flushed = changed;
+            // The view is older than the tables.
+            self.end_step();
             vmcb.tlb_control = FLUSH_ALL;
-        }
-        if svm::machine_checks(self.index) != 0 {
-            self.event.get_or_insert(exception(MACHINE_CHECK, 0));
         }
         vmcb.event_inj = self.event.take().unwrap_or(0);
         let busy = vmcb.event_inj != 0 || self.access.is_some() || vmcb.interrupt_shadow & 1 != 0;
@@ -44,6 +50,12 @@ impl Cpu {
         }
         if say.step {
             vmcb.rflags |= FLAG_TRAP | FLAG_RESUME;
+        }
+        vmcb.intercept_1 &= !INTERCEPT_UNSTEPPED_1;
+        vmcb.intercept_2 &= !INTERCEPT_UNSTEPPED_2;
+        if self.access.is_some() {
+            vmcb.intercept_1 |= INTERCEPT_UNSTEPPED_1;
+            vmcb.intercept_2 |= INTERCEPT_UNSTEPPED_2;
         }
         vmcb.intercept_exceptions = match say.step || self.access.is_some() {
             true => !(1 << 2 | 1 << MACHINE_CHECK),
@@ -73,6 +85,9 @@ impl Cpu {
                 _ => self.give(cut_short),
             }
         }
+        if self.access.is_some() {
+            self.leave_step();
+        }
         match vmcb.exit_code {
             VMEXIT_NMI => return self.on_nmi(),
             VMEXIT_NESTED_FAULT => wall::on_fault(self),
@@ -89,12 +104,28 @@ impl Cpu {
                 self.refuse(format_args!("wall: SVM instruction from"));
                 self.give(exception(INVALID_OPCODE, 0));
             }
+            // It ended a step, and runs again.
+            VMEXIT_SOFTWARE_INTERRUPT | VMEXIT_HLT | VMEXIT_ICEBP => {}
+            VMEXIT_MONITOR..=VMEXIT_MWAIT_ARMED => {}
             VMEXIT_INIT => park::take_init(self.index),
             VMEXIT_SHUTDOWN => self.on_shutdown(),
             code @ VMEXIT_EXCEPTION..VMEXIT_NMI => self.on_exception(code - VMEXIT_EXCEPTION),
             code => self.on_other(code),
         }
         trip::watch(self.index);
+    }
+
+    /// An exit during a step. Only one that the stepped instruction causes itself, by another access, leaves the step
+    /// open; exceptions see to it themselves. Whatever else the guest runs now, it does not run it in the view.
+    #[cold]
+    fn leave_step(&mut self) {
+        let vmcb = self.vmcb();
+        let same = self.access.as_ref().is_some_and(|access| access.rip == vmcb.rip);
+        match vmcb.exit_code {
+            VMEXIT_NESTED_FAULT if same => {}
+            VMEXIT_EXCEPTION..VMEXIT_NMI => {}
+            _ => drop(self.end_step()),
+        }
     }
 
     fn on_nmi(&mut self) {
@@ -138,24 +169,13 @@ impl Cpu {
         let vmcb = self.vmcb();
         let stepped = vector == DEBUG && is_step(vmcb.dr6);
         let mut own = !stepped;
-        if let Some(access) = self.access.take() {
-            count(EXIT_STEP);
-            if !access.trap {
-                vmcb.rflags &= !FLAG_TRAP;
-            }
-            vmcb.interrupt_shadow &= !1;
-            self.show_shared();
-            access.restore_branches();
-            // Even if it has not run to its end: a string instruction may have written a part.
-            watch::end(&access, self);
+        if let Some(access) = self.end_step() {
             if stepped {
                 // If Linux steps over branches, its own trap comes at the next one.
                 let trap = access.trap && !access.branches;
                 vmcb.dr6 = access.dr6 | if trap { DEBUG_STEP } else { 0 };
                 own = trap;
                 wall::finish(access, self);
-            } else {
-                vmcb.dr6 |= access.dr6;
             }
         }
         if self.nmis.is_stepping() {
@@ -190,6 +210,11 @@ impl Cpu {
         }
         let value = self.registers.rdx << 32 | vmcb.rax & 0xffff_ffff;
         let before = svm::try_rdmsr(register);
+        let is_news = registers::is_watched(register) && before != Some(value);
+        if is_news && watch::is_busy() {
+            // The guest tries again.
+            return;
+        }
         let verdict = match register {
             _ if registers::is_watched(register) => Write::Pass(value),
             registers::EFER => {
@@ -207,7 +232,7 @@ impl Cpu {
             Write::Pass(_) => Write::Fault,
             other => other,
         };
-        if verdict == Write::Keep && registers::is_watched(register) {
+        if verdict == Write::Keep && is_news {
             watch::register(self, register, before.unwrap_or(0), value);
         }
         if verdict == Write::Fault {

@@ -120,6 +120,12 @@ pub const INTERCEPT_PORTS: u32 = 1 << 27;
 pub const INTERCEPT_MSRS: u32 = 1 << 28;
 #[allow(missing_docs)]
 pub const INTERCEPT_SHUTDOWN: u32 = 1 << 31;
+/// [`Vmcb::efer`]: SYSCALL and SYSRET exist.
+pub const EFER_SCE: u64 = 1;
+/// [`Vmcb::intercept_1`]: instructions after which a single step does not trap: INTn, HLT.
+pub const INTERCEPT_UNSTEPPED_1: u32 = 1 << 21 | INTERCEPT_HLT;
+/// [`Vmcb::intercept_2`]: the same: ICEBP, MONITOR, MWAIT in both forms.
+pub const INTERCEPT_UNSTEPPED_2: u32 = 1 << 8 | 1 << 10 | 1 << 11 | 1 << 12;
 /// [`Vmcb::intercept_2`]: VMRUN, which must be set, VMMCALL, VMLOAD, VMSAVE, STGI, CLGI, SKINIT.
 pub const INTERCEPT_SVM: u32 = 0x7f;
 /// WBINVD, MONITOR, MWAIT, XSETBV.
@@ -149,6 +155,16 @@ pub const VMEXIT_VMMCALL: u64 = 0x81;
 pub const VMEXIT_SKINIT: u64 = 0x86;
 #[allow(missing_docs)]
 pub const VMEXIT_NESTED_FAULT: u64 = 0x400;
+/// INTn.
+pub const VMEXIT_SOFTWARE_INTERRUPT: u64 = 0x75;
+/// HLT.
+pub const VMEXIT_HLT: u64 = 0x78;
+/// ICEBP.
+pub const VMEXIT_ICEBP: u64 = 0x88;
+/// MONITOR.
+pub const VMEXIT_MONITOR: u64 = 0x8a;
+/// MWAIT while the monitor is armed.
+pub const VMEXIT_MWAIT_ARMED: u64 = 0x8c;
 /// Bytes of the instruction VMMCALL.
 pub const VMMCALL_BYTES: u64 = 3;
 /// VMRUN has refused the block.

@@ -17,9 +17,11 @@ use crate::vmm::filter::{self, hpet, ioapic, Verdict, WINDOW};
 use crate::vmm::nested::{Rights, PAGE, PRESENT};
 use kyozon_abi::vmm::*;
 
-/// Bits of [`Vmcb::exit_info_1`] for a nested page fault: the access was a write, or a fetch. 15.25.6.
+/// Bits of [`Vmcb::exit_info_1`] for a nested page fault: the access was a write, or a fetch. APM 2, 15.25.6.
 const WRITE: u64 = 1 << 1;
 const FETCH: u64 = 1 << 4;
+/// The access was to a table of the guest's, in a walk.
+const WALK: u64 = 1 << 33;
 
 /// The tick's devices. A write is judged by what another register contains, such as the IO-APIC's selection. No other
 /// CPU may write between the judgement and the write.
@@ -78,6 +80,7 @@ fn map(cpu: &mut Cpu, gpa: u64) {
     }
     drop(pool);
     if !known {
+        cpu.end_step();
         cpu.give(exception(GENERAL_PROTECTION, 0));
     } else if cpu.access.is_none() {
         cpu.show_shared();
@@ -85,11 +88,13 @@ fn map(cpu: &mut Cpu, gpa: u64) {
 }
 
 fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
-    // An event's handler begins without the trap that ends a step: its frame must not make watched memory writable.
-    let in_event = cpu.vmcb().exit_int_info & EVENT_VALID != 0
+    // An event's handler begins without the trap that ends a step, and a walk is not the instruction's own access: they
+    // must not make watched memory writable.
+    let by_itself = cpu.vmcb().exit_int_info & EVENT_VALID != 0
+        || info & WALK != 0
         || cpu.access.as_ref().is_some_and(|access| access.target == Target::Frame);
     let target = match target {
-        Target::Watched if in_event => Target::Frame,
+        Target::Watched if by_itself => Target::Frame,
         target => target,
     };
     if target == Target::Watched && !watch::begin(cpu, gpa) {
@@ -107,7 +112,7 @@ fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
     let shown = cpu.decoys.get(used).copied().is_some_and(|decoy| {
         let (to, rights) = match target {
             Target::Watched => (page(gpa), Rights::ALL),
-            Target::Hidden | Target::Frame => (decoy, Rights::ALL),
+            Target::Hidden => (decoy, Rights::ALL),
             _ => (decoy, Rights::DATA),
         };
         cpu.step.show(&mut *POOL.lock(), &tables().sealed, gpa, to, rights)
@@ -115,19 +120,17 @@ fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
     let vmcb = cpu.vmcb();
     if !shown {
         // No honest instruction accesses more pages than there are decoys.
-        if let Some(access) = cpu.access.take() {
-            vmcb.rflags &= !if access.trap { 0 } else { FLAG_TRAP };
-            access.restore_branches();
-            watch::end(&access, cpu);
+        if cpu.end_step().is_none() {
+            cpu.show_shared();
         }
         watch::give_up(cpu.index);
-        cpu.show_shared();
         return cpu.give(exception(GENERAL_PROTECTION, 0));
     }
     let marked = fill(cpu.decoys[used], target, gpa);
     let access = cpu.access.get_or_insert_with(|| Access {
         trap: vmcb.rflags & FLAG_TRAP != 0,
         branches: take_branches(),
+        syscalls: vmcb.efer & EFER_SCE != 0,
         dr6: vmcb.dr6,
         target,
         gpa,
@@ -143,6 +146,7 @@ fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
         access.watched[used] = page(gpa);
     }
     vmcb.dr6 &= !DEBUG_CAUSES;
+    vmcb.efer &= !EFER_SCE;
     vmcb.nested_cr3 = cpu.step.root().expect("shown");
     vmcb.tlb_control = FLUSH_ALL;
     vmcb.rflags |= FLAG_TRAP;
@@ -197,7 +201,7 @@ fn report(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
     let of = match target {
         Target::Hidden => "the cokernel's memory",
         Target::Iommu => "the IOMMU",
-        Target::Frame => "the frame of an event, in watched memory",
+        Target::Frame => "watched memory, for a frame or as a page table",
         _ => "the event ring",
     };
     let task = names::current(cpu);

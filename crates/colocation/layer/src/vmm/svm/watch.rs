@@ -97,12 +97,15 @@ pub fn begin(cpu: &Cpu, gpa: u64) -> bool {
     if STEPPER.load(Relaxed) == own {
         return true;
     }
-    if !patches(gpa, cpu.vmcb().cr3)
-        && QUEUE.lock().is_busy(arch::tsc(), PATIENCE_MS * entry().tsc_khz)
-    {
+    if !patches(gpa, cpu.vmcb().cr3) && is_busy() {
         return false;
     }
     STEPPER.compare_exchange(0, own, Acquire, Relaxed).is_ok()
+}
+
+/// Whether a write is to wait, unless it is a patch, since there is no room for it.
+pub fn is_busy() -> bool {
+    QUEUE.lock().is_busy(arch::tsc(), PATIENCE_MS * entry().tsc_khz)
 }
 
 /// Queues what `access` has changed in watched pages, and lets other CPUs write.
