@@ -17,7 +17,7 @@ use kyozon_abi::events::{
     EVENT_REPAIR, EVENT_RESTART, MAX_CHECKS,
 };
 use kyozon_abi::layer::MAX_WRITES;
-use kyozon_monitor::check::{Budget, Check, Coverage, Repairs, Step};
+use kyozon_monitor::check::{Budget, Check, Coverage, Repairs, Step, Watched};
 use kyozon_monitor::class::Class;
 use kyozon_monitor::finding::Finding;
 use kyozon_monitor::kernel::Kernel;
@@ -177,7 +177,8 @@ impl<'k, M: KernelMemory> Server<'k, M> {
         };
         system.publish_monitor(&counts);
         let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
-        let lost = self.lost_writes - core::mem::replace(&mut self.reported_lost, self.lost_writes);
+        let reported = core::mem::replace(&mut self.reported_lost, self.lost_writes);
+        let lost = self.lost_writes.saturating_sub(reported);
         if lost > 0 {
             let line =
                 format!("{lost} writes to watched memory came too fast to be judged one by one");
@@ -296,8 +297,14 @@ impl<'k, M: KernelMemory> Server<'k, M> {
     /// Has writes watched, where that is possible, to what the checks name.
     #[cold]
     fn watch_writes<S: System>(&mut self, kernel: &Kernel<'_, M>, system: &mut S) {
-        for watched in self.entries.iter().flat_map(|entry| entry.check.watched(kernel)) {
-            self.sees_writes |= system.watch(&watched);
+        let all = self.entries.iter().flat_map(|entry| entry.check.watched(kernel));
+        let (seen, refused): (Vec<_>, Vec<_>) = all.partition(|watched| system.watch(watched));
+        self.sees_writes = !seen.is_empty();
+        for Watched { range, .. } in refused.iter().filter(|_| self.sees_writes) {
+            let line =
+                format!("writes to {:#x} to {:#x} cannot be watched", range.start, range.end);
+            Journal { system, kept: &self.kept, lines: &mut self.lines }
+                .report(EVENT_NOTE, 0, &line);
         }
     }
 

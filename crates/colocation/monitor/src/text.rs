@@ -475,7 +475,8 @@ impl<M: KernelMemory> Check<M> for TextCheck {
     ) {
         let Self { layout, records, watch } = self;
         let space = writes::linux_space(kernel, layout);
-        let mut rules = SiteRules::new(kernel, layout, records, watch.slice);
+        // The records are read again for the step that follows.
+        let mut rules = SiteRules::new(kernel, layout, records, watch.slice + 1);
         for write in writes {
             // A flood of them must not use up the monitor's time.
             if watch.passing.is_full() {

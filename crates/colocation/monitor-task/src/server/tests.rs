@@ -12,7 +12,7 @@ use kyozon_abi::layer::{
     RepairRequest, RepairWord, Write, Writes, MAX_REPAIR_WORDS, REPAIR_CHANGED, REPAIR_DONE,
     REPAIR_INVALID,
 };
-use kyozon_monitor::check::{About, Watched};
+use kyozon_monitor::check::About;
 use kyozon_monitor::class::Class;
 use kyozon_monitor::finding::{Links, Repair, Verdict};
 use kyozon_monitor::memory::Page;
