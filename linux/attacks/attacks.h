@@ -27,7 +27,7 @@ struct attack {
 
 extern struct attack hide_list, hide_forged, hide_list_pid, hide_again;
 extern struct attack hide_twice, hide_thread, hide_handler, hide_probe;
-extern struct attack patch_text, patch_rodata, filter_symbol;
+extern struct attack patch_text, patch_rodata, patch_swapped, filter_symbol;
 extern struct attack hook_lstar, hook_cstar, clear_wp, clear_smep, set_breakpoint;
 extern struct attack move_idt, hook_gate;
 extern struct attack hide_module, hide_module_sysfs, hide_module_all, clear_taint;
@@ -52,6 +52,15 @@ bool attack_stays(struct attack *attack);
 
 /* unlist.c: counts how often it was taken out of the list of modules. */
 int set_listed(bool listed);
+
+/*
+ * patch.c: a writable alias of the memory at @at, NULL without memory; and a
+ * single store of @bytes if they lie in one word, since another CPU may execute
+ * them.
+ */
+u8 *alias_map(const u8 *at);
+void alias_unmap(u8 *alias);
+void overwrite(u8 *alias, const u8 *bytes, size_t count);
 
 /* root.c: attempts against a cokernel; @line is the rest after "root" */
 int root_try(char *line);

@@ -21,8 +21,7 @@ struct patch {
 	size_t bytes;
 };
 
-/* A writable alias of the memory at @at; NULL without memory. */
-static u8 *alias_map(const u8 *at)
+u8 *alias_map(const u8 *at)
 {
 	struct page *pages[2];
 	unsigned long physical = __pa(at);
@@ -33,13 +32,12 @@ static u8 *alias_map(const u8 *at)
 	return at ? (u8 *)at + offset_in_page(physical) : NULL;
 }
 
-static void alias_unmap(u8 *alias)
+void alias_unmap(u8 *alias)
 {
 	vunmap((void *)((unsigned long)alias & PAGE_MASK));
 }
 
-/* A single store if the bytes lie in one word: another CPU may execute them. */
-static void overwrite(u8 *alias, const u8 *bytes, size_t count)
+void overwrite(u8 *alias, const u8 *bytes, size_t count)
 {
 	unsigned long offset = (unsigned long)alias % 8;
 	u64 word;

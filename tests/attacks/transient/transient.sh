@@ -29,14 +29,21 @@ entry='LSTAR changed: CPU 0: .*leads to module kyozon_attacks'
 all="FINDING ($text|$data|$gate|$entry)"
 
 total=0
+# round NAME COUNT: waits for that many findings more, and until they are gone.
+round() {
+	found=$(wait_for $((total + $2)) "$all") gone=$(wait_for $((total + $2)) 'note .*: gone')
+	echo "$1: found $((found - total)), gone $((gone - total))"
+	[ "$found" = $((total + $2)) ] || { kyozon events; kyozon status; } >&2
+	total=$((total + $2))
+}
+
 for ms in 0 1 10; do
 	for attack in patch-text patch-rodata hook-gate hook-lstar; do
 		echo "hold $ms $attack" >/proc/kyozon-attacks || exit 1
 	done
-	found=$(wait_for $((total + 4)) "$all") gone=$(wait_for $((total + 4)) 'note .*: gone')
-	echo "for $ms ms: found $((found - total)), gone $((gone - total))"
-	[ "$found" = $((total + 4)) ] || { kyozon events; kyozon status; } >&2
-	total=$((total + 4))
+	round "for $ms ms" 4
 done
+echo "hold 0 patch-swapped" >/proc/kyozon-attacks || exit 1
+round "by another instruction" 1
 echo "findings $(kyozon events | grep -c FINDING)"
 kyozon unload
