@@ -11,8 +11,8 @@ debug=/sys/kernel/debug
 [ -d $debug/sched ] || mount -t debugfs debugfs $debug || exit 1
 ip link set lo up
 
-# Every function. Behind nested paging each of Linux's writes to its text is watched: an emulator takes 15 s to trace
-# them all, and Linux complains.
+# Every function. Behind nested paging each of Linux's writes to its text is watched: an emulator takes so long to
+# begin to trace them all that Linux complains.
 widest=
 kyozon status | grep -q 'behind nested paging' && widest='s*'
 
