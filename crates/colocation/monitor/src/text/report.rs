@@ -158,7 +158,7 @@ fn leads_to<M: KernelMemory>(
     change: &Change,
 ) -> Option<String> {
     let (_, to) = targets(&change.code, change).next()?;
-    Some(owner::name(kernel, &layout.owners, to).unwrap_or_else(|| owner::unlisted(to)))
+    Some(owner_of_code(kernel, layout, to))
 }
 
 /// The finding for a change that was undone before a pass could see it.
@@ -179,17 +179,13 @@ pub(super) fn passed<M: KernelMemory>(
         symbol: owner::symbol(kernel, change.address),
         owner: leads_to(kernel, layout, change).or_else(writer).unwrap_or_else(|| "nobody".into()),
         expected: hex(&change.expected),
-        found: format!(
-            "{}, written by {}",
-            hex(&change.found),
-            symbol_or_owner(kernel, layout, rip)
-        ),
+        found: format!("{}, written by {}", hex(&change.found), owner_of_code(kernel, layout, rip)),
         ..Finding::new(class)
     }
 }
 
-/// The code at `address`.
-fn symbol_or_owner<M: KernelMemory>(
+/// The owner of the code at `address`, or that no listed one has it.
+fn owner_of_code<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TextLayout,
     address: u64,
