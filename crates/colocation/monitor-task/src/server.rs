@@ -451,7 +451,7 @@ impl<M: KernelMemory> CheckEntry<M> {
 
     /// Returns the finding that asks for a restart, because it cannot be repaired.
     fn repair(&mut self, journal: &mut Journal<'_, impl System>) -> Option<Cause> {
-        let (index, status) = (self.index, &mut self.status);
+        let (index, status, check) = (self.index, &mut self.status, &mut self.check);
         let mut cause = None;
         let before = status.repairs;
         self.open.repair(journal, REPAIRS_PER_TICK, |journal, case, outcome| match outcome {
@@ -464,6 +464,7 @@ impl<M: KernelMemory> CheckEntry<M> {
             }
             _ => {
                 status.repairs += 1;
+                check.forget(case.address);
                 journal.kept.forget(index, case.address, case.hash());
                 let line = format!("{}: repaired", case.name());
                 journal.report_about(EVENT_REPAIR, index, case.class, &line);

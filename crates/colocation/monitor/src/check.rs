@@ -159,6 +159,9 @@ pub trait Check<M: KernelMemory> {
     /// Whether the check still sees what it reported as a finding of kind `what` at `address`.
     fn stands(&self, what: &str, address: u64) -> bool;
 
+    /// What the check reported at `address` was repaired: if it is there again, it is news.
+    fn forget(&mut self, _address: u64) {}
+
     /// Looks at links that a repair of this check's wrote. Linux must have run since the repair.
     fn verify(&self, _kernel: &Kernel<'_, M>, _links: &Links) -> Verdict {
         Verdict::Unknown

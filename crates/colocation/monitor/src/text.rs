@@ -498,6 +498,10 @@ impl<M: KernelMemory> Check<M> for TextCheck {
             || self.records.is_hidden(address)
     }
 
+    fn forget(&mut self, address: u64) {
+        self.watch.suspects.forget(address);
+    }
+
     fn step(
         &mut self,
         kernel: &Kernel<'_, M>,

@@ -117,6 +117,9 @@ impl Check<Nothing> for Scripted {
     fn stands(&self, _: &str, address: u64) -> bool {
         self.2.borrow().contains(&address)
     }
+    fn forget(&mut self, address: u64) {
+        self.2.borrow_mut().retain(|known| *known != address);
+    }
     fn verify(&self, _: &Kernel<'_, Nothing>, _: &Links) -> Verdict {
         self.3.borrow().clone()
     }
@@ -217,6 +220,7 @@ fn finding_is_reported_once_and_repaired() {
     let mut b = Bench::new(true);
     // Linux holds a lock at first.
     b.system.answers = vec![REPAIR_DONE, REPAIR_CHANGED, REPAIR_CHANGED];
+    b.standing.borrow_mut().push(0x100);
     b.tick(vec![finding(0x100, 2)], Step::Spent);
     assert_eq!(
         b.system.lines,
@@ -231,6 +235,7 @@ fn finding_is_reported_once_and_repaired() {
     b.tick(vec![], Step::Done(9));
     assert_eq!(b.kinds(), [EVENT_FINDING, EVENT_REPAIR, EVENT_NOTE, EVENT_NOTE]);
     assert_eq!(b.system.repaired, [0x100; 3]);
+    assert!(b.standing.borrow().is_empty(), "the check still counts it as reported");
     let (_, last) = b.system.published.last().expect("something was published");
     assert_eq!((last.passes, last.findings, last.repairs, last.items), (1, 1, 1, 9));
     assert!(last.pass_tsc > 0 && last.pass_tsc == last.total_tsc && last.last_tsc > 0);

@@ -119,6 +119,11 @@ impl SuspectChanges {
         }
     }
 
+    /// Drops the change at `address`.
+    pub fn forget(&mut self, address: u64) {
+        self.all.retain(|suspect| suspect.change.address != address);
+    }
+
     /// Records the number of `changes` at sites of static calls in `page`.
     fn count_call_changes(&mut self, page: usize, changes: usize, slice: u64) {
         let before = match changes {

@@ -79,6 +79,21 @@ fn a_change_that_stands_is_reported_once() {
 }
 
 #[test]
+fn a_change_that_is_repeated_after_its_repair_is_news() {
+    let mut world = World::new();
+    for turn in 0..3 {
+        world.judge(VICTIM + 8, &[1, 2, 3], 0x5000);
+        world.put(VICTIM + 8, &[1, 2, 3]);
+        let mut found = Vec::new();
+        for _ in 0..4 {
+            world.slice(0, &mut found);
+        }
+        assert_eq!(found.len(), 1, "turn {turn}: {found:?}");
+        world.repair(&found[0]);
+    }
+}
+
+#[test]
 fn linux_patches_its_sites() {
     let mut world = World::new();
     let kernel = Profile::decode(&world.profile).unwrap();
