@@ -13,7 +13,7 @@
  *	root dma		writes by a device (QEMU's edu)
  *	root iommu ADDRESS	switches off the IOMMU with registers at ADDRESS
  *	root timer HOW MS	for MS ms: counter, enable, comparator, route, pin,
- *				race, apic-id
+ *				race, apic-id, touch
  *	root disarm MS		for MS ms, kyozon.ko believes that nothing runs
  *	root hold MS		does nothing for MS ms, to compare with
  *	root msr NAME		rewrites a register (see rewrites) of its CPU

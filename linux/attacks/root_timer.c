@@ -4,6 +4,7 @@
  * and kyozon.ko's state. Each lasts for some time and is then undone.
  */
 #include <linux/delay.h>
+#include <linux/hrtimer.h>
 #include <linux/io.h>
 #include <linux/kernel.h>
 #include <linux/kthread.h>
@@ -220,6 +221,44 @@ static void stop_race(struct kyozon *k)
 	unmask_pins(k);
 }
 
+/* Bits of the timer's registers that are reserved, and 0. */
+static void touch(void)
+{
+	hpet_set(HPET_CFG + 4, 0);
+}
+
+static void touch_often(struct kyozon *k)
+{
+	unsigned int turn;
+
+	for (turn = 0; turn < 100; turn++)
+		touch();
+}
+
+#define TOUCH_NS	500000
+
+static enum hrtimer_restart touch_in_interrupt(struct hrtimer *timer)
+{
+	touch();
+	hrtimer_forward_now(timer, ns_to_ktime(TOUCH_NS));
+	return HRTIMER_RESTART;
+}
+
+static struct hrtimer interrupter;
+
+/* An interrupt's handler writes to the timer, too. */
+static void start_interrupter(struct kyozon *k)
+{
+	hrtimer_init(&interrupter, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED);
+	interrupter.function = touch_in_interrupt;
+	hrtimer_start(&interrupter, ns_to_ktime(TOUCH_NS), HRTIMER_MODE_REL_PINNED);
+}
+
+static void stop_interrupter(struct kyozon *k)
+{
+	hrtimer_cancel(&interrupter);
+}
+
 static struct task_struct *changer;
 
 static int change_apic_id(void *unused)
@@ -295,6 +334,7 @@ static const struct {
 	{ "pin", mask_pins, NULL, unmask_pins },
 	{ "race", start_race, select_pin, stop_race },
 	{ "apic-id", start_changer, NULL, stop_changer },
+	{ "touch", start_interrupter, touch_often, stop_interrupter },
 };
 
 int root_timer(struct kyozon *k, char *argument)

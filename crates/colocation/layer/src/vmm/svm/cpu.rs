@@ -139,7 +139,7 @@ impl Cpu {
         if access.syscalls {
             vmcb.efer |= EFER_SCE;
         }
-        vmcb.interrupt_shadow &= !1;
+        vmcb.virtual_interrupt &= !VIRTUAL_MASKING;
         vmcb.dr6 |= access.dr6;
         self.show_shared();
         access.restore_branches();

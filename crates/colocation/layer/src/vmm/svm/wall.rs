@@ -150,7 +150,7 @@ fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
     vmcb.nested_cr3 = cpu.step.root().expect("shown");
     vmcb.tlb_control = FLUSH_ALL;
     vmcb.rflags |= FLAG_TRAP;
-    vmcb.interrupt_shadow |= 1;
+    vmcb.virtual_interrupt |= VIRTUAL_MASKING;
 }
 
 /// Fills the page at `decoy` for the instruction; returns the marks of a device's registers.
