@@ -19,7 +19,7 @@ pub use values::Target;
     version,
     after_help = "Exit status: 0 done (status: a cokernel runs), 1 failed, 2 wrong usage;\n\
     status and events also: 3 nothing is loaded; status also: 4 the cokernel was stopped or the\n\
-    monitor is blind;\n\
+    monitor is blind; inspect also: 5 something was found;\n\
     run: the unikernel's own, 0 to 119; 120 it crashed, 124 the time limit was reached, 128+N signal N."
 )]
 pub struct Cli {
@@ -75,6 +75,22 @@ pub enum Command {
         format: Format,
         /// The same as --format json
         #[arg(long, conflicts_with = "format")]
+        json: bool,
+    },
+    /// Look for tampering in an image of a machine's memory
+    ///
+    /// Runs the monitor's checks on a machine that stands still: an ELF core (/proc/vmcore in a crash kernel, or QEMU's
+    /// dump-guest-memory), an image made with LiME, or plain memory from address 0 on (QEMU's pmemsave). The kernel
+    /// must be a Linux that the monitor could watch; all about it comes from the image.
+    Inspect {
+        /// The image
+        #[arg(long, value_name = "FILE")]
+        image: PathBuf,
+        /// The image of the kernel's package, with which code is compared [default: /boot/vmlinuz-RELEASE]
+        #[arg(long, value_name = "FILE")]
+        kernel_image: Option<PathBuf>,
+        /// Print JSON
+        #[arg(long)]
         json: bool,
     },
     /// Run a unikernel, in a virtual machine or in a confined process

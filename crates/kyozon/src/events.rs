@@ -2,7 +2,7 @@
 
 mod format;
 pub mod journal;
-mod meaning;
+pub(crate) mod meaning;
 
 use crate::checks::nanoseconds;
 use crate::colocation::loaded;

@@ -8,6 +8,7 @@
 //! | [`colocation`] | load, unload and status, over the trait [`machine::Machine`] |
 //! | [`events`] | the event ring as text, as JSON, and for the logs of systems |
 //! | [`groups`] | ps and kill: requests to the groups' keepers |
+//! | [`inspect`] | the checks on an image of a machine's memory |
 //! | [`library`] | commands on library Linux, which another program has |
 //! | [`machine`] | this machine: its module, its `/dev/kyozon`; the only `unsafe` |
 //! | [`metrics`] | the status as metrics |
@@ -34,6 +35,7 @@ pub mod events;
 #[cfg(test)]
 mod fake;
 pub mod groups;
+pub mod inspect;
 pub mod key;
 pub mod library;
 pub mod machine;

@@ -7,7 +7,7 @@ use kyozon::events::Format;
 use kyozon::machine::{Machine, ThisMachine};
 use kyozon::typed::Typed;
 use kyozon::{
-    bench, colocation, events, groups, library, metrics, policy, report, typed, unikernel,
+    bench, colocation, events, groups, inspect, library, metrics, policy, report, typed, unikernel,
 };
 use kyozon_tender::console;
 use std::io::{self, Write};
@@ -68,6 +68,19 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
                 return events::print(&mut ThisMachine, &mut journal, follow, format);
             }
             return events::print(&mut ThisMachine, &mut io::stdout().lock(), follow, format);
+        }
+        Command::Inspect { image, kernel_image, json } => {
+            let inspection = inspect::inspect(&image, kernel_image.as_deref())?;
+            if let Some(warning) = inspection.warning() {
+                console::message(&format!("kyozon: warning: {warning}"));
+            }
+            match json {
+                true => writeln!(out, "{:#}", inspection.json())?,
+                false => writeln!(out, "{inspection}")?,
+            }
+            if !inspection.is_clean() {
+                code = ExitCode::from(inspect::FOUND);
+            }
         }
         Command::Run(options) => return unikernel::run(&options),
         Command::Fs { words } => return Err(library::fs(&words)),

@@ -76,9 +76,16 @@ pub fn requirements(machine: &impl Machine, image: Option<&Path>) -> Result<Requ
     let (kallsyms, iomem) = (kallsyms?, iomem?);
     let kallsyms = String::from_utf8_lossy(&kallsyms);
     let usual = Path::new("/boot").join(format!("vmlinuz-{}", machine.release()));
-    let package = Package::read(machine, image.unwrap_or(&usual));
+    let file = image.unwrap_or(&usual);
+    let package = machine
+        .read(file)
+        .and_then(|packed| Package::new(file, &packed, machine.read(NOTES.as_ref())?));
     let compared = match &package {
-        Ok(package) => package.compare(machine, &kallsyms),
+        Ok(package) => package.compare(&kallsyms, |image_bytes| {
+            let head = shows_addresses(machine)
+                .then(|| machine.read_head(KCORE.as_ref(), KCORE_HEAD).ok())??;
+            text_start(&head, image_bytes)
+        }),
         Err(error) => Err(anyhow!("{error:#}")),
     };
     let filtered = compared.as_ref().ok().and_then(Option::as_ref);
@@ -147,41 +154,42 @@ fn lacks_common_symbols(sources: &Sources<'_>) -> bool {
 }
 
 /// The image of the kernel's package.
-struct Package<'a> {
+pub(crate) struct Package<'a> {
     file: &'a Path,
     vmlinux: Vec<u8>,
+    /// The ELF notes of the kernel that it is compared with.
     notes: Vec<u8>,
 }
 
 impl<'a> Package<'a> {
-    fn read(machine: &impl Machine, file: &'a Path) -> Result<Self> {
-        let packed = machine.read(file)?;
-        let vmlinux = payload::unpack(&packed).with_context(|| file.display().to_string())?;
-        Ok(Self { file, vmlinux, notes: machine.read(NOTES.as_ref())? })
+    /// The image in `file`, whose contents are `packed`.
+    pub fn new(file: &'a Path, packed: &[u8], notes: Vec<u8>) -> Result<Self> {
+        let vmlinux = payload::unpack(packed).with_context(|| file.display().to_string())?;
+        Ok(Self { file, vmlinux, notes })
     }
 
-    /// What differs between the list of symbols and this image.
-    fn compare(&self, machine: &impl Machine, kallsyms: &str) -> Result<Option<Filtered>> {
-        let text = |image_bytes| {
-            let head = shows_addresses(machine)
-                .then(|| machine.read_head(KCORE.as_ref(), KCORE_HEAD).ok())??;
-            text_start(&head, image_bytes)
-        };
+    /// What differs between the list of symbols and this image. `text`: see [`filtered::compare`].
+    pub fn compare(
+        &self,
+        kallsyms: &str,
+        text: impl FnOnce(u64) -> Option<u64>,
+    ) -> Result<Option<Filtered>> {
         SymbolTable::read(&self.vmlinux, &self.notes)
             .and_then(|table| filtered::compare(&table, kallsyms, text))
             .with_context(|| self.file.display().to_string())
+    }
+
+    /// The input of a profile with fingerprints of this image.
+    pub fn image(&self, calls_changed: bool) -> Result<Image<'_>> {
+        let key = [random()?, random()?];
+        Ok(Image { vmlinux: &self.vmlinux, notes: &self.notes, key, calls_changed })
     }
 
     /// Like [`requirements`], with fingerprints of this image.
     fn requirements(&self, machine: &impl Machine, sources: &Sources<'_>) -> Result<Requirements> {
         // A kernel without this file has no such mitigation.
         let calls = machine.read(RETBLEED.as_ref()).unwrap_or_default();
-        let image = Image {
-            vmlinux: &self.vmlinux,
-            notes: &self.notes,
-            key: [random()?, random()?],
-            calls_changed: String::from_utf8_lossy(&calls).contains("Stuffing"),
-        };
+        let image = self.image(String::from_utf8_lossy(&calls).contains("Stuffing"))?;
         let plain = from_sources(&Sources { image: Some(image), ..*sources });
         let plain = plain.with_context(|| self.file.display().to_string())?;
         Ok(Requirements { code: Code::Package(self.file.to_owned()), ..plain })

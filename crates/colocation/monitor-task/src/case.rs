@@ -75,7 +75,7 @@ impl Case {
             what: finding.what.clone(),
             address: finding.address,
             symbol: finding.symbol.clone(),
-            line: line(finding),
+            line: finding.line(),
             first_tsc: now,
             last_tsc: now,
             line_number,
@@ -216,21 +216,6 @@ impl Case {
 /// A finding in report lines: kind and symbol.
 pub fn name(what: &str, symbol: &str) -> String {
     format!("{what}: {symbol}")
-}
-
-/// The line that reports a finding.
-pub fn line(finding: &Finding) -> String {
-    let Finding { what, address, symbol, owner, expected, found, .. } = finding;
-    let owner = if owner == "nobody" { String::new() } else { format!("; leads to {owner}") };
-    let found = match expected.as_str() {
-        "" => found.clone(),
-        expected => format!("expected {expected}, found {found}"),
-    };
-    match address {
-        // A register.
-        0 => format!("{what}: {symbol}: {found}{owner}"),
-        _ => format!("{what}: {symbol} at {address:#x}: {found}{owner}"),
-    }
 }
 
 /// The layer's form of a transaction; `None` if it has more than [`MAX_REPAIR_WORDS`] words.

@@ -1,6 +1,6 @@
 //! The work of one tick.
 
-use crate::case::{line, name, Case, Outcome};
+use crate::case::{name, Case, Outcome};
 use crate::journal::Journal;
 use crate::kept::Kept;
 use crate::system::System;
@@ -408,7 +408,7 @@ impl<M: KernelMemory> CheckEntry<M> {
             (finding.repairs, finding.held) = (Vec::new(), TORN);
         }
         if finding.restored {
-            journal.report_about(EVENT_NOTE, index, Some(finding.class), &line(&finding));
+            journal.report_about(EVENT_NOTE, index, Some(finding.class), &finding.line());
             self.open.close(finding.address);
             journal.kept.forget_at(index, finding.address);
             self.publish(journal.system);
@@ -420,7 +420,7 @@ impl<M: KernelMemory> CheckEntry<M> {
             return None;
         }
         self.status.findings += 1;
-        journal.report_about(EVENT_FINDING, index, Some(finding.class), &line(&finding));
+        journal.report_about(EVENT_FINDING, index, Some(finding.class), &finding.line());
         let mut restarts = action == Action::Restart;
         if added == Added::Opened {
             journal.kept.keep(index, &Case::new(&finding, action, now, 0));

@@ -1,6 +1,7 @@
 //! Findings and their repairs.
 
 use crate::class::Class;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use kyozon_abi::layer::RepairWord;
@@ -44,6 +45,21 @@ impl Finding {
             repairs: Vec::new(),
             held: "",
             restored: false,
+        }
+    }
+
+    /// The line that reports it.
+    pub fn line(&self) -> String {
+        let Self { what, address, symbol, owner, expected, found, .. } = self;
+        let owner = if owner == "nobody" { String::new() } else { format!("; leads to {owner}") };
+        let found = match expected.as_str() {
+            "" => found.clone(),
+            expected => format!("expected {expected}, found {found}"),
+        };
+        match address {
+            // A register.
+            0 => format!("{what}: {symbol}: {found}{owner}"),
+            _ => format!("{what}: {symbol} at {address:#x}: {found}{owner}"),
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::emulator::{self, Control, Emulator};
 use crate::protocol::{self, receive, send, Reply, Request};
 use crate::{cache, process, spec::Spec};
 use anyhow::{bail, ensure, Context, Result};
+use serde_json::json;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -185,6 +186,14 @@ impl Guest {
     /// The file of the kernel's console, which can be read after the guest's end, too.
     pub fn console(&self) -> Result<File> {
         File::open(self.emulator.folder().join("ttyS0")).context("open the console's file")
+    }
+
+    /// Writes the guest's memory to the file `to`, as an ELF core. Meanwhile the guest stands still.
+    pub fn dump(&self, to: &Path) -> Result<()> {
+        let to = std::path::absolute(to)?;
+        let place = json!({ "paging": false, "protocol": format!("file:{}", to.display()) });
+        self.control()?.execute("dump-guest-memory", place)?;
+        Ok(())
     }
 
     /// QEMU's control channel.

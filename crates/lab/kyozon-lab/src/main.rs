@@ -60,6 +60,9 @@ enum Command {
         /// Copy a file out of the guest at the end: GUEST:HOST
         #[arg(long, value_name = "GUEST:HOST")]
         get: Vec<String>,
+        /// Write the guest's memory as an ELF core at the end
+        #[arg(long, value_name = "FILE")]
+        dump: Option<PathBuf>,
         /// Make the run repeatable to the instruction (one CPU), and print the script's instruction count
         #[arg(long)]
         deterministic: bool,
@@ -184,7 +187,7 @@ fn carry_out(command: Command) -> Result<ExitCode> {
             built.warnings.iter().for_each(|warning| eprintln!("{warning}"));
             println!("{}", built.file.display());
         }
-        Command::Run { emulator, guest, put, get, deterministic, timeout, script } => {
+        Command::Run { emulator, guest, put, get, dump, deterministic, timeout, script } => {
             let mut spec = guest.spec(emulator)?;
             for (host, guest) in pairs(&put)? {
                 let contents = fs::read(host).with_context(|| format!("--put {host}"))?;
@@ -198,6 +201,10 @@ fn carry_out(command: Command) -> Result<ExitCode> {
             ensure!(
                 emulator != Program::Bochs || gets.is_empty(),
                 "--get: a guest in Bochs takes no commands while it runs: print the file instead"
+            );
+            ensure!(
+                dump.is_none() || !deterministic && emulator == Program::Qemu,
+                "--dump needs QEMU without --deterministic"
             );
             let limit = Duration::from_secs(timeout);
             if deterministic || emulator == Program::Bochs {
@@ -219,6 +226,9 @@ fn carry_out(command: Command) -> Result<ExitCode> {
             print_output(&output)?;
             for (from, to) in gets {
                 fs::write(to, guest.get(from)?).with_context(|| format!("--get {from}:{to}"))?;
+            }
+            if let Some(to) = dump {
+                guest.dump(&to)?;
             }
             guest.shutdown()?;
             return Ok(exit_code(&output, timeout));

@@ -1,0 +1,332 @@
+//! `kyozon inspect`: the monitor's checks on an image of a machine's memory.
+//!
+//! Everything about the kernel comes from the image: its symbols, its types, the addresses at which it lies. Only the
+//! kernel package's image, if it is at hand, says what code and read-only data should be.
+
+mod dump;
+mod information;
+mod symbols;
+#[cfg(test)]
+mod tests;
+
+use crate::events::meaning::{severity, techniques, ATTACK_VERSION};
+use crate::machine::{Machine, ThisMachine};
+use crate::monitor::{Code, Package};
+use anyhow::{bail, ensure, Context, Result};
+use dump::Dump;
+use information::Information;
+use kyozon_abi::events::EVENT_FINDING;
+use kyozon_monitor::check::{Budget, Step};
+use kyozon_monitor::finding::Finding;
+use kyozon_monitor::kernel::Kernel;
+use kyozon_monitor::memory::KernelMemory;
+use kyozon_monitor::profile::btf::Btf;
+use kyozon_monitor::profile::build::{build, Sources};
+use kyozon_monitor::profile::Profile;
+use kyozon_monitor::registry;
+use serde_json::{json, Value};
+use std::fmt::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+use symbols::Tables;
+
+/// The exit status if something was found.
+pub const FOUND: u8 = 5;
+
+/// Maximum bytes of a kernel's description of its types, and of its notes.
+const MAX_PART: u64 = 64 << 20;
+/// Steps and passes that each check makes at least. The last suspects are confirmed after 50 steps.
+const STEPS: u32 = 64;
+const PASSES: u32 = 4;
+/// Steps after which a check ends, whatever it has done.
+const MAX_STEPS: u32 = 4000;
+/// Milliseconds of the clock that the checks see, for each step.
+const STEP_MS: u64 = 10;
+/// The check that needs a kernel that runs.
+const LIVENESS: &str = "liveness";
+
+/// What a check saw.
+#[derive(Debug)]
+pub struct Outcome {
+    name: &'static str,
+    /// Number of items (tasks, pages) of its last pass; `None` if it has completed none.
+    items: Option<u64>,
+    findings: Vec<Finding>,
+}
+
+/// The result for one image.
+#[derive(Debug)]
+pub struct Inspection {
+    image: PathBuf,
+    format: &'static str,
+    /// Number of ranges of memory, and bytes in them.
+    extent: (usize, u64),
+    release: String,
+    code: Code,
+    /// What the image's list of symbols hides or forges, in one line.
+    warning: Option<String>,
+    checks: Vec<Outcome>,
+}
+
+/// Runs the checks on the image at `path`. `package` is the kernel's own image if the operator named one.
+///
+/// # Errors
+///
+/// The file is no image of a machine that runs a known Linux, or the named `package` is unusable.
+pub fn inspect(path: &Path, package: Option<&Path>) -> Result<Inspection> {
+    let dump = Dump::open(path)?;
+    let shown = || path.display().to_string();
+    let description = Description::read(&dump).with_context(shown)?;
+    let (profile, code, warning) = description.profile(package)?;
+    let profile = Profile::decode(&profile)?;
+    let kernel = Kernel::new(&profile, &dump);
+    let mut checks = Vec::new();
+    for mut check in registry::make::<Dump>(&profile, 0)? {
+        let name = check.about().name;
+        let mut outcome = Outcome { name, items: None, findings: Vec::new() };
+        let (mut passes, mut clock, mut retries) = (0, Clock(0), 0);
+        for step in 0..MAX_STEPS {
+            if name == LIVENESS || step >= STEPS && passes >= PASSES {
+                break;
+            }
+            clock.0 += STEP_MS;
+            let mut found = |finding: Finding| outcome.add(finding);
+            if let Step::Done(items) = check.step(&kernel, &mut clock, &mut found, &mut retries) {
+                (outcome.items, passes) = (Some(items), passes + 1);
+            }
+        }
+        checks.push(outcome);
+    }
+    Ok(Inspection {
+        image: path.to_owned(),
+        format: dump.format,
+        extent: dump.extent(),
+        release: profile.release().to_owned(),
+        code,
+        warning,
+        checks,
+    })
+}
+
+/// A slice without an end, on a clock that counts steps.
+struct Clock(u64);
+
+impl Budget for Clock {
+    fn spent(&mut self) -> bool {
+        false
+    }
+    fn clock_ms(&mut self) -> u64 {
+        self.0
+    }
+}
+
+impl Outcome {
+    /// Adds a finding that is not there yet: a check reports what stands again and again.
+    fn add(&mut self, finding: Finding) {
+        let is_same = |known: &Finding| {
+            (&known.what, known.address, &known.symbol)
+                == (&finding.what, finding.address, &finding.symbol)
+        };
+        if !finding.restored && !self.findings.iter().any(is_same) {
+            self.findings.push(finding);
+        }
+    }
+}
+
+/// What a kernel's memory says about the kernel.
+struct Description {
+    release: String,
+    /// As `/proc/kallsyms` has it.
+    symbols: String,
+    btf: Vec<u8>,
+    notes: Vec<u8>,
+    /// Addresses of the image's first byte.
+    text: u64,
+    text_physical: u64,
+    calls_changed: bool,
+}
+
+impl Description {
+    fn read(dump: &Dump) -> Result<Self> {
+        let information = Information::find(dump)?;
+        let read = |address: u64, bytes: usize| {
+            bytes_at(dump, information.physical(address)?, bytes)
+                .with_context(|| format!("the image lacks memory of the kernel at {address:#x}"))
+        };
+        let symbols = Tables::read(&information, read)?.listing()?;
+        let find = |name: &str| {
+            symbols.lines().find_map(|line| {
+                let (address, rest) = line.split_once(' ')?;
+                (rest.get(2..) == Some(name)).then(|| u64::from_str_radix(address, 16).ok())?
+            })
+        };
+        let address =
+            |name: &str| find(name).with_context(|| format!("the kernel has no symbol {name}"));
+        let part = |start: &str, stop: &str| {
+            let (from, to) = (address(start)?, address(stop)?);
+            let bytes = to.wrapping_sub(from);
+            ensure!(bytes <= MAX_PART, "{start} to {stop} are {bytes} bytes");
+            read(from, bytes as usize)
+        };
+        let btf = part("__start_BTF", "__stop_BTF")
+            .context("the checks need a kernel that describes its types (CONFIG_DEBUG_INFO_BTF)")?;
+        let stuffs = Btf::parse(&btf)?.constant("RETBLEED_MITIGATION_STUFF");
+        let retbleed = find("retbleed_mitigation").and_then(|at| read(at, 4).ok());
+        let retbleed = retbleed.and_then(|bytes| Some(u32::from_le_bytes(*bytes.first_chunk()?)));
+        let text = address("_text")?;
+        Ok(Self {
+            release: information.release()?.to_owned(),
+            calls_changed: stuffs.is_some() && stuffs == retbleed.map(u64::from),
+            notes: part("__start_notes", "__stop_notes")?,
+            text,
+            text_physical: information.physical(text)?,
+            btf,
+            symbols,
+        })
+    }
+
+    /// The kernel's encoded profile, the code that it is compared with, and a warning.
+    fn profile(&self, package: Option<&Path>) -> Result<(Vec<u8>, Code, Option<String>)> {
+        let usual = Path::new("/boot").join(format!("vmlinuz-{}", self.release));
+        let file = package.unwrap_or(&usual);
+        let read = || Package::new(file, &ThisMachine.read(file)?, self.notes.clone());
+        let compared = read().and_then(|package| {
+            let filtered = package.compare(&self.symbols, |_| Some(self.text))?;
+            Ok((package, filtered))
+        });
+        let (image, filtered) = match &compared {
+            Ok((image, filtered)) => (Some(image), filtered.as_ref()),
+            Err(_) => (None, None),
+        };
+        let place = format!("{:x}-{0:x} : Kernel code\n", self.text_physical);
+        let plain = Sources {
+            btf: &self.btf,
+            kallsyms: filtered.map_or(&self.symbols, |filtered| &filtered.listing),
+            iomem: &place,
+            release: &self.release,
+            image: None,
+        };
+        let image = image.map(|image| image.image(self.calls_changed)).transpose()?;
+        let code = match &compared {
+            Ok(_) => Code::Package(file.to_owned()),
+            Err(error) if package.is_some() => bail!("{error:#}"),
+            Err(error) => Code::AsFound(format!("{error:#}")),
+        };
+        Ok((build(&Sources { image, ..plain })?, code, filtered.map(ToString::to_string)))
+    }
+}
+
+/// The `bytes` bytes at a physical address.
+fn bytes_at(dump: &Dump, physical: u64, bytes: usize) -> Option<Vec<u8>> {
+    let mut all = Vec::with_capacity(bytes);
+    let mut at = physical;
+    while all.len() < bytes {
+        let offset = at % 4096;
+        let page = dump.page(at - offset)?;
+        let whole = page.iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
+        all.extend(whole.skip(offset as usize).take(bytes - all.len()));
+        at = at.checked_add(4096 - offset)?;
+    }
+    Some(all)
+}
+
+impl Inspection {
+    /// The findings, with their checks' names.
+    fn findings(&self) -> impl Iterator<Item = (&'static str, &Finding)> {
+        self.checks.iter().flat_map(|check| check.findings.iter().map(|it| (check.name, it)))
+    }
+
+    /// Whether nothing was found.
+    pub fn is_clean(&self) -> bool {
+        self.findings().next().is_none()
+    }
+
+    /// What the image's list of symbols hides or forges, in one line.
+    pub fn warning(&self) -> Option<&str> {
+        self.warning.as_deref()
+    }
+
+    /// The result as JSON.
+    pub fn json(&self) -> Value {
+        let checks = self.checks.iter().map(|check| {
+            json!({ "name": check.name, "items": check.items, "findings": check.findings.len() })
+        });
+        let findings = self.findings().map(|(check, it)| {
+            let techniques = techniques(it.class);
+            json!({
+                "check": check,
+                "class": it.class.name(),
+                "severity": severity(EVENT_FINDING, Some(it.class)).name(),
+                "attack": { "version": ATTACK_VERSION, "techniques": techniques },
+                "what": it.what,
+                "address": (it.address != 0).then(|| format!("{:#x}", it.address)),
+                "symbol": it.symbol,
+                "owner": it.owner,
+                "expected": it.expected,
+                "found": it.found,
+                "text": it.line(),
+            })
+        });
+        let (package, reason) = match &self.code {
+            Code::Package(path) => (Some(path.display().to_string()), None),
+            Code::AsFound(reason) => (None, Some(reason)),
+        };
+        json!({
+            "image": self.image.display().to_string(),
+            "format": self.format,
+            "bytes": self.extent.1,
+            "release": self.release,
+            "package": package,
+            "no_package": reason,
+            "warning": self.warning,
+            "checks": checks.collect::<Vec<_>>(),
+            "findings": findings.collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl fmt::Display for Inspection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (ranges, bytes) = self.extent;
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        let mib = bytes as f64 / f64::from(1 << 20);
+        let image = self.image.display();
+        writeln!(
+            f,
+            "image    {image}: {}, {mib:.1} MiB in {ranges} range{}",
+            self.format,
+            plural(ranges)
+        )?;
+        writeln!(f, "kernel   Linux {}", self.release)?;
+        match &self.code {
+            Code::Package(path) => {
+                writeln!(
+                    f,
+                    "code     compared with the kernel package's image, {}",
+                    path.display()
+                )?;
+            }
+            Code::AsFound(reason) => {
+                writeln!(f, "code     not compared with the kernel package's image ({reason}): changes of most code are not seen")?;
+            }
+        }
+        for check in &self.checks {
+            let mut line = String::new();
+            let found = check.findings.len();
+            match check.items {
+                Some(0) => line.push_str("nothing to look at"),
+                Some(items) => write!(line, "{items} items, {found} finding{}", plural(found))?,
+                None => line.push_str("not run: an image stands still"),
+            }
+            writeln!(f, "check    {}: {line}", check.name)?;
+        }
+        for (_, finding) in self.findings() {
+            writeln!(f, "FINDING  {}", finding.line())?;
+        }
+        let count = self.findings().count();
+        match count {
+            0 => write!(f, "verdict: nothing found"),
+            count => write!(f, "verdict: {count} finding{}", plural(count)),
+        }
+    }
+}

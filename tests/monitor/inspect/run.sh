@@ -1,0 +1,56 @@
+# run.sh KERNEL OTHER: inspects the memory of a guest without tampering, that of one with, and files that are none. The
+# second kernel's image is the wrong one.
+image() {
+	set -- "$(kyozon-lab fetch --kernel "$1" | sed 's/.* in //')"/boot/vmlinuz-*
+	echo "$1"
+}
+right=$(image "$1") wrong=$(image "$2")
+module=$(kyozon-lab module --kernel "$1" "$TREE/linux/attacks") || exit 1
+dump=$SCRATCH/dump
+
+# run SCRIPT: runs it in a guest, and leaves the guest's memory.
+run() {
+	rm -f "$dump"
+	kyozon-lab run --kernel "$kernel" --smp 2 --put "$module:/m/kyozon-attacks.ko" --dump "$dump" --timeout 120 "$1" ||
+		exit 1
+}
+
+# inspect OPTION...: prints the result without what differs from run to run.
+inspect() {
+	kyozon inspect "$@" 2>&1
+	echo "status $?"
+}
+
+kernel=$1
+run 'insmod /m/kyozon-attacks.ko; sleep 1'
+inspect --image "$dump" --kernel-image "$right"
+
+# The same as plain memory: without the headers, and without what the machine has at its end beside memory.
+number() {
+	od -A n -t u8 -j "$1" -N 8 "$dump" | tr -d ' '
+}
+# The headers have 56 bytes each. The second one is that of the first range: its place in the file is at byte 8.
+start=$(number $(($(number 32) + 56 + 8)))
+tail -c +$((start + 1)) "$dump" | head -c 512M >"$SCRATCH/plain"
+inspect --image "$SCRATCH/plain" | grep -E 'plain|verdict|status'
+
+run 'insmod /m/kyozon-attacks.ko
+sleep 1000 & pid=$!
+for attack in "hide-list-pid $pid" patch-text patch-rodata hook-netfilter hook-timer exec-memory \
+	hide-module; do
+	echo "$attack" >/proc/kyozon-attacks || exit 1
+done'
+inspect --image "$dump" --kernel-image "$right"
+kyozon inspect --image "$dump" --json | grep -o '"class": "[a-z.-]*"' | sort | uniq -c
+
+echo errors
+inspect --image "$dump" --kernel-image "$wrong"
+for size in 0 100 8192; do
+	truncate -s 0 "$dump" && truncate -s $size "$dump"
+	inspect --image "$dump"
+done
+inspect --image "$TREE/README.md"
+inspect --image "$(command -v sh)"
+printf 'KDUMP   ' >"$dump"
+inspect --image "$dump"
+inspect --image /nonexistent
