@@ -119,11 +119,15 @@ impl Comparison {
     fn changes(&self, page: u64) -> Vec<Change> {
         let mut changes = Vec::new();
         let Some(first) = self.window.offset(page) else { return changes };
-        // A change that begins in the margin belongs to the previous page; it reaches at most a margin's length into
-        // this one.
-        let earlier = first > 0 && self.window.first_difference(0..first).is_some();
         let end = first + PAGE_BYTES as usize;
-        let mut at = if earlier { first + MARGIN as usize } else { first };
+        // A change that begins in the margin belongs to the previous page.
+        let mut at = first;
+        let mut earlier = self.window.first_difference(0..first);
+        while let Some(from) = earlier {
+            let (_, behind) = self.change_from(from);
+            at = at.max(behind);
+            earlier = self.window.first_difference(behind..first.max(behind));
+        }
         while let Some(from) = self.window.first_difference(at..end) {
             let (change, behind) = self.change_from(from);
             changes.push(change);

@@ -41,6 +41,21 @@ fn changed_function_is_reported_in_full() {
 }
 
 #[test]
+fn a_change_at_the_end_of_a_page_hides_none_in_the_next() {
+    let mut world = World::new();
+    let next = TEXT + 0x3000;
+    world.put(next - 7, &[1]);
+    world.put(next + 5, &[2]);
+    let mut found: Vec<u64> = world.passes(3).iter().map(|finding| finding.address).collect();
+    found.sort();
+    assert_eq!(found, [next - 7, next + 5]);
+    let mut world = World::new();
+    world.put(next - 2, &[1, 2, 3, 4]);
+    let found: Vec<u64> = world.passes(3).iter().map(|finding| finding.address).collect();
+    assert_eq!(found, [next - 2]);
+}
+
+#[test]
 fn changed_pointer_is_reported_with_symbols() {
     let mut world = World::new();
     world.set(POINTER, OTHER);
