@@ -127,8 +127,9 @@ fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
         return cpu.give(exception(GENERAL_PROTECTION, 0));
     }
     let marked = fill(cpu.decoys[used], target, gpa);
+    let stepping = cpu.nmis.is_stepping();
     let access = cpu.access.get_or_insert_with(|| Access {
-        trap: vmcb.rflags & FLAG_TRAP != 0,
+        trap: vmcb.rflags & FLAG_TRAP != 0 && !stepping,
         branches: take_branches(),
         syscalls: vmcb.efer & EFER_SCE != 0,
         dr6: vmcb.dr6,
