@@ -68,7 +68,7 @@ pub struct Watched {
     /// Physical addresses.
     pub range: Range<u64>,
     /// Physical address of the top page table of the address space in which Linux patches it, 0 for none. Breakpoints
-    /// that Linux sets there, and what it changes behind them, are not shown: only its last step is.
+    /// that Linux sets there are not shown: only its later steps are.
     pub space: u64,
 }
 
