@@ -8,7 +8,7 @@ use kyozon_monitor::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
 use std::cell::OnceCell;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
@@ -64,7 +64,9 @@ impl Dump {
     /// The file cannot be read, or has none of the formats.
     pub fn open(path: &Path) -> Result<Self> {
         let shown = || path.display().to_string();
-        let file = File::open(path).with_context(shown)?;
+        // A pipe that nobody writes to would be waited for.
+        let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+        let file = File::options().read(true).custom_flags(flags).open(path).with_context(shown)?;
         Self::read(file).with_context(shown)
     }
 

@@ -6,7 +6,7 @@
 
 use super::dump::Dump;
 use anyhow::{Context, Result};
-use kyozon_monitor::memory::{KernelMemory, PAGE_BYTES};
+use kyozon_monitor::memory::KernelMemory;
 use std::sync::atomic::Ordering::Relaxed;
 
 const NOTE_NAME: &[u8] = b"VMCOREINFO\0";
@@ -92,7 +92,6 @@ fn search(dump: &Dump) -> Option<Vec<u8>> {
     dump.pages().filter(|at| dump.peek(*at).as_ref() == Some(FIRST)).find_map(|at| {
         let page = dump.page(at)?;
         let text: Vec<u8> = page.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
-        debug_assert_eq!(text.len(), PAGE_BYTES as usize);
         let has = |part: &[u8]| text.windows(part.len()).any(|window| window == part);
         (has(b"\nSYMBOL(_stext)=") && has(b"\nNUMBER(phys_base)=")).then_some(text)
     })

@@ -164,7 +164,7 @@ pub(crate) fn fingerprints(
     let elf = Elf::parse(image.vmlinux)?;
     elf.segments()?;
     if elf.build_id() != Some(running) {
-        return Err(unusable("its build ID differs from the running kernel's"));
+        return Err(unusable("its build ID differs from that of the kernel in memory"));
     }
     let loaded = LoadedImage::new(image.vmlinux, header.text)?;
     let covered = covered(&loaded, &names)?;

@@ -5,7 +5,7 @@ use super::code::{Code, INT3, JMP, NEAR_BYTES};
 use super::probes;
 use super::site_rules::{SiteRules, Verdict};
 use super::sites::{Site, SiteKind, Sites, SITE_BYTES};
-use super::window::{bytes, part, Window, MARGIN};
+use super::window::{bytes, part, Window};
 use crate::check::Budget;
 use crate::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
 use alloc::vec::Vec;

@@ -87,7 +87,7 @@ impl SymbolTable {
         let elf = Elf::parse(vmlinux)?;
         let (segments, _) = elf.segments()?;
         if elf.build_id() != Some(running) {
-            return Err(unusable("its build ID differs from the running kernel's"));
+            return Err(unusable("its build ID differs from that of the kernel in memory"));
         }
         let base = segments.iter().map(|segment| segment.address).min();
         let base = base.ok_or(unusable("it has no loadable segment"))?;

@@ -61,7 +61,7 @@ fn another_build_is_refused() {
     let unusable = |rule| std::format!("the kernel's image is unusable: {rule}");
     assert_eq!(
         error(&file, &fake::note([8; 20])),
-        unusable("its build ID differs from the running kernel's")
+        unusable("its build ID differs from that of the kernel in memory")
     );
     assert_eq!(error(&file, &[]), unusable("the running kernel has no build ID"));
     assert_eq!(error(b"MZ", &fake::note(BUILD)), unusable("it is not a 64-bit ELF file"));
