@@ -19,7 +19,7 @@ pub use values::Target;
     version,
     after_help = "Exit status: 0 done (status: a cokernel runs), 1 failed, 2 wrong usage;\n\
     status and events also: 3 nothing is loaded; status also: 4 the cokernel was stopped or the\n\
-    monitor is blind; inspect also: 5 something was found;\n\
+    monitor is blind; inspect also: 4 not everything was judged, 5 something was found;\n\
     run: the unikernel's own, 0 to 119; 120 it crashed, 124 the time limit was reached, 128+N signal N."
 )]
 pub struct Cli {

@@ -12,7 +12,7 @@ mod tests;
 use crate::events::meaning::{severity, techniques, ATTACK_VERSION};
 use crate::machine::{Machine, ThisMachine};
 use crate::monitor::{Code, Package};
-use anyhow::{bail, ensure, Context, Result};
+use anyhow::{anyhow, bail, ensure, Context, Result};
 use dump::Dump;
 use information::Information;
 use kyozon_abi::events::EVENT_FINDING;
@@ -30,27 +30,36 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use symbols::Tables;
 
+/// Maximum number of pages that are tried as the kernel's description of itself.
+const MAX_CANDIDATES: usize = 64;
 /// The exit status if something was found.
 pub const FOUND: u8 = 5;
 
 /// Maximum bytes of a kernel's description of its types, and of its notes.
 const MAX_PART: u64 = 64 << 20;
-/// Steps and passes that each check makes at least. The last suspects are confirmed after 50 steps.
-const STEPS: u32 = 64;
+/// The exit status if nothing was found, but not everything was judged.
+pub const UNJUDGED: u8 = 4;
+
+/// Steps and passes that each check makes at least. After 50 steps, changes would be reported that Linux may be making.
+const STEPS: u32 = 32;
 const PASSES: u32 = 4;
-/// Steps after which a check ends, whatever it has done.
+/// Steps after which a check ends, whatever it has done, and times that it asks for the end of a step.
 const MAX_STEPS: u32 = 4000;
+const STEP_CALLS: u32 = 4096;
 /// Milliseconds of the clock that the checks see, for each step.
 const STEP_MS: u64 = 10;
-/// The check that needs a kernel that runs.
+/// The check that needs a kernel that runs, and those that need registers.
 const LIVENESS: &str = "liveness";
+const OF_REGISTERS: [&str; 2] = ["registers", "gates"];
 
 /// What a check saw.
 #[derive(Debug)]
 pub struct Outcome {
     name: &'static str,
-    /// Number of items (tasks, pages) of its last pass; `None` if it has completed none.
+    /// Number of items (tasks, pages) of its last pass; `None` if it has not completed the passes that it needs.
     items: Option<u64>,
+    /// Number of items that could not be judged, and of differences that Linux may have been making.
+    unjudged: u64,
     findings: Vec<Finding>,
 }
 
@@ -76,25 +85,30 @@ pub struct Inspection {
 pub fn inspect(path: &Path, package: Option<&Path>) -> Result<Inspection> {
     let dump = Dump::open(path)?;
     let shown = || path.display().to_string();
-    let description = Description::read(&dump).with_context(shown)?;
+    let description = Description::find(&dump).with_context(shown)?;
     let (profile, code, warning) = description.profile(package)?;
     let profile = Profile::decode(&profile)?;
     let kernel = Kernel::new(&profile, &dump);
     let mut checks = Vec::new();
     for mut check in registry::make::<Dump>(&profile, 0)? {
         let name = check.about().name;
-        let mut outcome = Outcome { name, items: None, findings: Vec::new() };
-        let (mut passes, mut clock, mut retries) = (0, Clock(0), 0);
+        let mut outcome = Outcome { name, items: None, unjudged: 0, findings: Vec::new() };
+        let (mut passes, mut clock) = (0, Clock { ms: 0, calls: 0 });
         for step in 0..MAX_STEPS {
             if name == LIVENESS || step >= STEPS && passes >= PASSES {
                 break;
             }
-            clock.0 += STEP_MS;
+            clock = Clock { ms: clock.ms + STEP_MS, calls: 0 };
             let mut found = |finding: Finding| outcome.add(finding);
+            let mut retries = 0;
             if let Step::Done(items) = check.step(&kernel, &mut clock, &mut found, &mut retries) {
-                (outcome.items, passes) = (Some(items), passes + 1);
+                passes += 1;
+                outcome.items = (passes >= PASSES).then_some(items);
             }
+            outcome.unjudged = retries;
         }
+        let coverage = check.coverage();
+        outcome.unjudged += coverage.unjudged + coverage.dropped;
         checks.push(outcome);
     }
     Ok(Inspection {
@@ -108,19 +122,43 @@ pub fn inspect(path: &Path, package: Option<&Path>) -> Result<Inspection> {
     })
 }
 
-/// A slice without an end, on a clock that counts steps.
-struct Clock(u64);
+/// A long slice, on a clock that counts slices.
+struct Clock {
+    ms: u64,
+    calls: u32,
+}
 
 impl Budget for Clock {
     fn spent(&mut self) -> bool {
-        false
+        self.calls += 1;
+        self.calls > STEP_CALLS
     }
     fn clock_ms(&mut self) -> u64 {
-        self.0
+        self.ms
+    }
+    fn half_spent(&mut self) -> bool {
+        self.calls > STEP_CALLS / 2
     }
 }
 
 impl Outcome {
+    /// Why the check says nothing; `None` if it does.
+    fn silence(&self) -> Option<&'static str> {
+        match self.items {
+            _ if self.name == LIVENESS => Some("not run: an image stands still"),
+            _ if OF_REGISTERS.contains(&self.name) => Some("not run: an image has no registers"),
+            None => Some("not complete: the memory that it walks has no end"),
+            Some(0) => Some("nothing to look at"),
+            Some(_) => None,
+        }
+    }
+
+    /// Whether it could not judge all that an image shows.
+    fn is_limited(&self) -> bool {
+        let is_never_run = self.name == LIVENESS || OF_REGISTERS.contains(&self.name);
+        !is_never_run && (self.silence().is_some() || self.unjudged > 0)
+    }
+
     /// Adds a finding that is not there yet: a check reports what stands again and again.
     fn add(&mut self, finding: Finding) {
         let is_same = |known: &Finding| {
@@ -147,13 +185,32 @@ struct Description {
 }
 
 impl Description {
-    fn read(dump: &Dump) -> Result<Self> {
-        let information = Information::find(dump)?;
+    /// The kernel in `dump`. A program can have memory that looks like one: if there are several, none is believed.
+    fn find(dump: &Dump) -> Result<Self> {
+        let mut known: Result<Self> = Err(anyhow!(
+            "no Linux kernel found: the image has no VMCOREINFO, neither as a note nor at the beginning of a page"
+        ));
+        for information in Information::all(dump).take(MAX_CANDIDATES) {
+            match (&known, Self::read(dump, &information)) {
+                (Ok(first), Ok(second)) if first.text != second.text => bail!(
+                    "there are two descriptions of a kernel in it, at {:#x} and {:#x}: use an ELF core with a VMCOREINFO \
+                     note",
+                    first.text,
+                    second.text
+                ),
+                (Ok(_), _) => {}
+                (Err(_), new) => known = new,
+            }
+        }
+        known
+    }
+
+    fn read(dump: &Dump, information: &Information) -> Result<Self> {
         let read = |address: u64, bytes: usize| {
             bytes_at(dump, information.physical(address)?, bytes)
                 .with_context(|| format!("the image lacks memory of the kernel at {address:#x}"))
         };
-        let symbols = Tables::read(&information, read)?.listing()?;
+        let symbols = Tables::read(information, read)?.listing()?;
         let find = |name: &str| {
             symbols.lines().find_map(|line| {
                 let (address, rest) = line.split_once(' ')?;
@@ -236,9 +293,14 @@ impl Inspection {
         self.checks.iter().flat_map(|check| check.findings.iter().map(|it| (check.name, it)))
     }
 
-    /// Whether nothing was found.
-    pub fn is_clean(&self) -> bool {
-        self.findings().next().is_none()
+    /// The exit status.
+    pub fn status(&self) -> u8 {
+        let is_limited = self.checks.iter().any(Outcome::is_limited);
+        match self.findings().next() {
+            Some(_) => FOUND,
+            None if is_limited => UNJUDGED,
+            None => 0,
+        }
     }
 
     /// What the image's list of symbols hides or forges, in one line.
@@ -249,7 +311,13 @@ impl Inspection {
     /// The result as JSON.
     pub fn json(&self) -> Value {
         let checks = self.checks.iter().map(|check| {
-            json!({ "name": check.name, "items": check.items, "findings": check.findings.len() })
+            json!({
+                "name": check.name,
+                "items": check.items,
+                "unjudged": check.unjudged,
+                "note": check.silence(),
+                "findings": check.findings.len(),
+            })
         });
         let findings = self.findings().map(|(check, it)| {
             let techniques = techniques(it.class);
@@ -312,11 +380,15 @@ impl fmt::Display for Inspection {
         }
         for check in &self.checks {
             let mut line = String::new();
-            let found = check.findings.len();
-            match check.items {
-                Some(0) => line.push_str("nothing to look at"),
-                Some(items) => write!(line, "{items} items, {found} finding{}", plural(found))?,
-                None => line.push_str("not run: an image stands still"),
+            let (found, unjudged) = (check.findings.len(), check.unjudged);
+            match (check.silence(), check.items) {
+                (None, Some(items)) => {
+                    write!(line, "{items} items, {found} finding{}", plural(found))?
+                }
+                (silence, _) => line.push_str(silence.unwrap_or_default()),
+            }
+            if unjudged > 0 && check.silence().is_none() {
+                write!(line, ", {unjudged} not judged")?;
             }
             writeln!(f, "check    {}: {line}", check.name)?;
         }
@@ -325,6 +397,9 @@ impl fmt::Display for Inspection {
         }
         let count = self.findings().count();
         match count {
+            0 if self.status() != 0 => {
+                write!(f, "verdict: nothing found, but not everything was judged")
+            }
             0 => write!(f, "verdict: nothing found"),
             count => write!(f, "verdict: {count} finding{}", plural(count)),
         }

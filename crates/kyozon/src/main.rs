@@ -78,9 +78,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
                 true => writeln!(out, "{:#}", inspection.json())?,
                 false => writeln!(out, "{inspection}")?,
             }
-            if !inspection.is_clean() {
-                code = ExitCode::from(inspect::FOUND);
-            }
+            code = ExitCode::from(inspection.status());
         }
         Command::Run(options) => return unikernel::run(&options),
         Command::Fs { words } => return Err(library::fs(&words)),

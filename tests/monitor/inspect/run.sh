@@ -43,7 +43,15 @@ done'
 inspect --image "$dump" --kernel-image "$right"
 kyozon inspect --image "$dump" --json | grep -o '"class": "[a-z.-]*"' | sort | uniq -c
 
+echo "while Linux patches itself"
+run 'insmod /m/kyozon-attacks.ko; mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
+tracer=/sys/kernel/tracing/current_tracer
+(while :; do echo function >$tracer; echo nop >$tracer; done) & sleep 2'
+inspect --image "$dump" --kernel-image "$right" | grep -E 'FINDING|text:|verdict|status'
+
 echo errors
+head -c 500M "$dump" >"$SCRATCH/plain"
+inspect --image "$SCRATCH/plain"
 inspect --image "$dump" --kernel-image "$wrong"
 for size in 0 100 8192; do
 	truncate -s 0 "$dump" && truncate -s $size "$dump"

@@ -51,6 +51,8 @@ pub struct Dump {
     file: File,
     /// The file's format, for people.
     pub format: &'static str,
+    /// Bytes of the file.
+    bytes: u64,
     ranges: Vec<Range>,
     /// The notes of an ELF core.
     pub notes: Vec<u8>,
@@ -76,7 +78,7 @@ impl Dump {
         let mut head = [0; ELF_HEADER];
         let shown = head.len().min(bytes as usize);
         file.read_exact_at(&mut head[..shown], 0).context("read its beginning")?;
-        let mut dump = Self { file, format: "", ranges: Vec::new(), notes: Vec::new() };
+        let mut dump = Self { file, format: "", bytes, ranges: Vec::new(), notes: Vec::new() };
         match &head {
             head if head.starts_with(ELF_MAGIC) => dump.read_elf(head)?,
             head if word(head, 0) == Some(LIME_MAGIC) => dump.read_lime(bytes)?,
@@ -155,7 +157,15 @@ impl Dump {
     fn add(&mut self, physical: u64, bytes: u64, offset: u64) -> Result<()> {
         let wrong = || anyhow!("a range of {bytes:#x} bytes at {physical:#x} is impossible");
         let end = physical.checked_add(bytes).filter(|end| *end <= MAX_MEMORY).ok_or_else(wrong)?;
-        offset.checked_add(bytes).ok_or_else(wrong)?;
+        let behind = offset.checked_add(bytes).ok_or_else(wrong)?;
+        ensure!(
+            behind <= self.bytes,
+            "it is truncated: the memory at {physical:#x} ends at byte {behind} of {}",
+            self.bytes
+        );
+        // /proc/vmcore has the kernel's image twice.
+        let all = self.extent().1.saturating_add(bytes);
+        ensure!(all <= self.bytes.saturating_mul(2), "its ranges overlap");
         ensure!(self.ranges.len() < MAX_RANGES, "it has more than {MAX_RANGES} ranges");
         let first = physical.next_multiple_of(PAGE_BYTES);
         let whole = end.saturating_sub(first) / PAGE_BYTES * PAGE_BYTES;
@@ -171,7 +181,7 @@ impl Dump {
         Ok(())
     }
 
-    /// Drops ranges that others contain: /proc/vmcore has the kernel's image twice.
+    /// Drops ranges that others contain.
     fn drop_contained(&mut self) {
         let all: Vec<(u64, u64)> = self
             .ranges

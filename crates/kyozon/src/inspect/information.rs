@@ -19,18 +19,14 @@ const IMAGE: u64 = 0xffff_ffff_8000_0000;
 pub struct Information(String);
 
 impl Information {
-    /// The kernel's own in `dump`.
-    ///
-    /// # Errors
-    ///
-    /// There is none.
-    pub fn find(dump: &Dump) -> Result<Self> {
-        let text = note(&dump.notes).map(<[u8]>::to_vec).or_else(|| search(dump));
-        let text = text.context(
-            "no Linux kernel found: the image has no VMCOREINFO, neither as a note nor at the beginning of a page",
-        )?;
-        let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
-        Ok(Self(String::from_utf8_lossy(&text[..end]).into_owned()))
+    /// What may be the kernel's own in `dump`: its note, or each page that looks like it.
+    pub fn all(dump: &Dump) -> impl Iterator<Item = Self> + '_ {
+        let note = note(&dump.notes).map(<[u8]>::to_vec);
+        let pages = note.is_none().then(|| search(dump)).into_iter().flatten();
+        note.into_iter().chain(pages).map(|text| {
+            let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+            Self(String::from_utf8_lossy(&text[..end]).into_owned())
+        })
     }
 
     fn item(&self, name: &str) -> Option<&str> {
@@ -87,9 +83,9 @@ fn note(mut notes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// The page that begins with such a text and names what the note of every kernel does.
-fn search(dump: &Dump) -> Option<Vec<u8>> {
-    dump.pages().filter(|at| dump.peek(*at).as_ref() == Some(FIRST)).find_map(|at| {
+/// The pages that begin with such a text and name what that of every kernel does.
+fn search(dump: &Dump) -> impl Iterator<Item = Vec<u8>> + '_ {
+    dump.pages().filter(|at| dump.peek(*at).as_ref() == Some(FIRST)).filter_map(|at| {
         let page = dump.page(at)?;
         let text: Vec<u8> = page.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
         let has = |part: &[u8]| text.windows(part.len()).any(|window| window == part);

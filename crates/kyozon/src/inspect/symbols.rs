@@ -11,6 +11,9 @@ use std::fmt::Write;
 /// Maximum number of symbols, and bytes of their names.
 const MAX_SYMBOLS: u32 = 1 << 20;
 const MAX_NAMES: u64 = 32 << 20;
+/// Maximum bytes of a name, and of all lines.
+const MAX_NAME: usize = 1024;
+const MAX_LISTING: usize = 128 << 20;
 const TOKENS: usize = 256;
 /// Maximum bytes of all tokens.
 const MAX_TOKENS: usize = 16 << 10;
@@ -67,7 +70,7 @@ impl Tables {
         let mut listing = String::new();
         for offset in offsets().copied() {
             let (name, behind) =
-                self.name(rest).context("the kernel's table of names ends early")?;
+                self.name(rest).context("the kernel's table of names is damaged")?;
             rest = behind;
             let kind = name.chars().next().context("a symbol of the kernel has no name")?;
             let address = match i32::from_le_bytes(offset) {
@@ -76,6 +79,7 @@ impl Tables {
                 offset => self.base.wrapping_sub(1).wrapping_add(offset.unsigned_abs().into()),
             };
             writeln!(listing, "{address:016x} {kind} {}", &name[kind.len_utf8()..])?;
+            ensure!(listing.len() <= MAX_LISTING, "the kernel's symbols are too long");
         }
         Ok(listing)
     }
@@ -96,6 +100,9 @@ impl Tables {
             let token = self.tokens.get(usize::from(u16::from_le_bytes(*place))..)?;
             let end = token.iter().position(|byte| *byte == 0)?;
             name.push_str(&String::from_utf8_lossy(&token[..end]));
+            if name.len() > MAX_NAME {
+                return None;
+            }
         }
         Some((name, behind))
     }

@@ -105,7 +105,7 @@ fn a_file_that_is_no_image_is_an_error() {
         (54, 0, "headers of another size"),
         (57, 0xff, "at most 4096 are read"),
         (39, 0xff, "read its headers"),
-        (64 + 56 + 39, 0xff, "is impossible"),
+        (64 + 56 + 31, 0xff, "is impossible"),
         (64 + 35, 0xff, "notes have"),
         (64 + 56, 9, "no page of memory"),
     ] {
@@ -114,10 +114,17 @@ fn a_file_that_is_no_image_is_an_error() {
         let error = error(&bytes);
         assert!(error.contains(expected), "{at}: {error}");
     }
-    // Memory that the file lacks.
-    let dump = open(&whole[..whole.len() - 1]).expect("a core");
-    assert_eq!(byte(&dump, 0x1000), None);
-    assert!(Description::read(&dump).err().unwrap().to_string().contains("no Linux kernel found"));
+    assert!(error(&whole[..whole.len() - 1]).contains("it is truncated: the memory at 0x1000"));
+    assert!(error(&core(&[(0, PAGE); 3], b"")[..64 + 4 * 56 + PAGE]).contains("it is truncated"));
+    let mut same = core(&[(0, PAGE); 9], b"");
+    for range in 0..9 {
+        let at = 64 + 56 * (range + 1) + 8;
+        same[at..at + 8].copy_from_slice(&0u64.to_le_bytes());
+    }
+    same.truncate(64 + 56 * 10 + PAGE);
+    assert!(error(&same).contains("its ranges overlap"));
+    let description = Description::find(&open(&whole).expect("a core"));
+    assert!(description.err().unwrap().to_string().contains("no Linux kernel found"));
 }
 
 #[test]
@@ -145,7 +152,7 @@ fn no_image_can_do_harm() {
             let at = random.below(end as u64) as usize;
             bytes[at] = random.below(256) as u8;
         }
-        let error = open(&bytes).and_then(|dump| Description::read(&dump).map(drop));
+        let error = open(&bytes).and_then(|dump| Description::find(&dump).map(drop));
         kinds.insert(format!("{:#}", error.expect_err("there is no kernel")).len());
     }
     assert!(kinds.len() > 5, "{kinds:?}");
