@@ -19,7 +19,7 @@ use kyozon_abi::events::EVENT_FINDING;
 use kyozon_monitor::check::{Budget, Step};
 use kyozon_monitor::finding::Finding;
 use kyozon_monitor::kernel::Kernel;
-use kyozon_monitor::memory::KernelMemory;
+use kyozon_monitor::memory::{KernelMemory, PAGE_BYTES};
 use kyozon_monitor::profile::btf::Btf;
 use kyozon_monitor::profile::build::{build, Sources};
 use kyozon_monitor::profile::Profile;
@@ -190,9 +190,13 @@ impl Description {
         let mut known: Result<Self> = Err(anyhow!(
             "no Linux kernel found: the image has no VMCOREINFO, neither as a note nor at the beginning of a page"
         ));
-        for information in Information::all(dump).take(MAX_CANDIDATES) {
+        for (number, information) in Information::all(dump).enumerate() {
+            ensure!(
+                number < MAX_CANDIDATES,
+                "more than {MAX_CANDIDATES} of its pages look like a VMCOREINFO"
+            );
             match (&known, Self::read(dump, &information)) {
-                (Ok(first), Ok(second)) if first.text != second.text => bail!(
+                (Ok(first), Ok(second)) if !first.is_same(&second) => bail!(
                     "there are two descriptions of a kernel in it, at {:#x} and {:#x}: use an ELF core with a VMCOREINFO \
                      note",
                     first.text,
@@ -203,6 +207,11 @@ impl Description {
             }
         }
         known
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        (&self.symbols, &self.btf, &self.notes, self.text_physical)
+            == (&other.symbols, &other.btf, &other.notes, other.text_physical)
     }
 
     fn read(dump: &Dump, information: &Information) -> Result<Self> {
@@ -278,11 +287,11 @@ fn bytes_at(dump: &Dump, physical: u64, bytes: usize) -> Option<Vec<u8>> {
     let mut all = Vec::with_capacity(bytes);
     let mut at = physical;
     while all.len() < bytes {
-        let offset = at % 4096;
+        let offset = at % PAGE_BYTES;
         let page = dump.page(at - offset)?;
         let whole = page.iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
         all.extend(whole.skip(offset as usize).take(bytes - all.len()));
-        at = at.checked_add(4096 - offset)?;
+        at = at.checked_add(PAGE_BYTES - offset)?;
     }
     Some(all)
 }
