@@ -1,10 +1,9 @@
 //! Runs the check `text` over dumps of a guest's memory, one after the other.
 //!
-//! `cargo run --release -p kyozon-monitor --example text -- BTF KALLSYMS IOMEM RELEASE DUMP...`: the first four are
-//! files with the contents of `/sys/kernel/btf/vmlinux`, `/proc/kallsyms`, `/proc/iomem` and the output of `uname -r`
-//! on the target; each dump is physical memory from address 0 on (QEMU's `pmemsave`). The copy is made from the first
-//! dump; for the others, every finding is printed. If `VMLINUX` names the unpacked payload of the package's image and
-//! `NOTES` the target's `/sys/kernel/notes`, the copy is compared with the image.
+//! `cargo run --release -p kyozon-monitor --example text -- BTF KALLSYMS IOMEM RELEASE DUMP...`: the first four as for
+//! the example `dump`; each dump is physical memory from address 0 on (QEMU's `pmemsave`). The copy is made from the
+//! first dump; for the others, every finding is printed. If `VMLINUX` names the unpacked payload of the package's image
+//! and `NOTES` the target's `/sys/kernel/notes`, the copy is compared with the image.
 
 use kyozon_monitor::check::{Budget, Check, Step};
 use kyozon_monitor::kernel::Kernel;
