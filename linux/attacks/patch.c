@@ -190,10 +190,13 @@ static u8 behind_ahead;
 static int behind_write(u8 ahead, const u8 *bytes, bool first)
 {
 	struct mm_struct **space = (void *)symbol("poking_mm");
-	u8 *alias = alias_map(behind.at - 1);
 	unsigned long flags, cr3;
+	u8 *alias;
 
-	if (!space || !alias)
+	if (!space)
+		return -ENOENT;
+	alias = alias_map(behind.at - 1);
+	if (!alias)
 		return -ENOMEM;
 	local_irq_save(flags);
 	cr3 = __native_read_cr3();
