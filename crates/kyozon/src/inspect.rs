@@ -30,16 +30,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use symbols::Tables;
 
-/// Maximum number of pages that are tried as the kernel's description of itself.
-const MAX_CANDIDATES: usize = 64;
 /// The exit status if something was found.
 pub const FOUND: u8 = 5;
-
-/// Maximum bytes of a kernel's description of its types, and of its notes.
-const MAX_PART: u64 = 64 << 20;
 /// The exit status if nothing was found, but not everything was judged.
 pub const UNJUDGED: u8 = 4;
 
+/// Maximum number of pages that are tried as the kernel's description of itself.
+const MAX_CANDIDATES: usize = 64;
+/// Maximum bytes of a kernel's description of its types, and of its notes.
+const MAX_PART: u64 = 64 << 20;
 /// Steps and passes that each check makes at least. After 50 steps, changes would be reported that Linux may be making.
 const STEPS: u32 = 32;
 const PASSES: u32 = 4;
@@ -48,9 +47,15 @@ const MAX_STEPS: u32 = 4000;
 const STEP_CALLS: u32 = 4096;
 /// Milliseconds of the clock that the checks see, for each step.
 const STEP_MS: u64 = 10;
-/// The check that needs a kernel that runs, and those that need registers.
-const LIVENESS: &str = "liveness";
-const OF_REGISTERS: [&str; 2] = ["registers", "gates"];
+
+/// Why the check `name` is not run on an image; `None` if it is.
+fn not_run(name: &str) -> Option<&'static str> {
+    match name {
+        "liveness" => Some("not run: an image stands still"),
+        "registers" | "gates" => Some("not run: an image has no registers"),
+        _ => None,
+    }
+}
 
 /// What a check saw.
 #[derive(Debug)]
@@ -95,7 +100,7 @@ pub fn inspect(path: &Path, package: Option<&Path>) -> Result<Inspection> {
         let mut outcome = Outcome { name, items: None, unjudged: 0, findings: Vec::new() };
         let (mut passes, mut clock) = (0, Clock { ms: 0, calls: 0 });
         for step in 0..MAX_STEPS {
-            if name == LIVENESS || step >= STEPS && passes >= PASSES {
+            if not_run(name).is_some() || step >= STEPS && passes >= PASSES {
                 break;
             }
             clock = Clock { ms: clock.ms + STEP_MS, calls: 0 };
@@ -145,8 +150,7 @@ impl Outcome {
     /// Why the check says nothing; `None` if it does.
     fn silence(&self) -> Option<&'static str> {
         match self.items {
-            _ if self.name == LIVENESS => Some("not run: an image stands still"),
-            _ if OF_REGISTERS.contains(&self.name) => Some("not run: an image has no registers"),
+            None if not_run(self.name).is_some() => not_run(self.name),
             None => Some("not complete: the memory that it walks has no end"),
             Some(0) => Some("nothing to look at"),
             Some(_) => None,
@@ -155,8 +159,7 @@ impl Outcome {
 
     /// Whether it could not judge all that an image shows.
     fn is_limited(&self) -> bool {
-        let is_never_run = self.name == LIVENESS || OF_REGISTERS.contains(&self.name);
-        !is_never_run && (self.silence().is_some() || self.unjudged > 0)
+        not_run(self.name).is_none() && (self.silence().is_some() || self.unjudged > 0)
     }
 
     /// Adds a finding that is not there yet: a check reports what stands again and again.

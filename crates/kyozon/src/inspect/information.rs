@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 const NOTE_NAME: &[u8] = b"VMCOREINFO\0";
 const FIRST: &[u8; 10] = b"OSRELEASE=";
-/// Where the image is linked to begin, before it is moved by [`Information::physical_base`] in physical memory.
+/// The virtual address of physical address 0 by the mapping of the kernel's image, if the image was not moved.
 const IMAGE: u64 = 0xffff_ffff_8000_0000;
 
 /// The text.

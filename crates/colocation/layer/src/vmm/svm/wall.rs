@@ -151,6 +151,7 @@ fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
     vmcb.nested_cr3 = cpu.step.root().expect("shown");
     vmcb.tlb_control = FLUSH_ALL;
     vmcb.rflags |= FLAG_TRAP;
+    // The host's RFLAGS.IF is 0, so the guest takes no interrupt: its frame would contain the trap flag. 15.21.1.
     vmcb.virtual_interrupt |= VIRTUAL_MASKING;
 }
 
