@@ -17,7 +17,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use kyozon_abi::layer::{Write, WRITE_MEMORY};
+use kyozon_abi::layer::{Write, WRITE_MEMORY, WRITE_TABLE, WRITE_WORDS};
 
 /// Gates of the table, 16 bytes each. Intel SDM volume 3A, 6.14.1.
 const GATES: usize = 256;
@@ -73,13 +73,22 @@ impl GateCheck {
         handler(Self::gate(&self.first, vector)).is_some_and(|to| !is_own(to))
     }
 
+    /// Whether a CPU that uses the table at `base` with `limit` uses Linux's table.
+    fn is_linuxs<M: KernelMemory>(
+        kernel: &Kernel<'_, M>,
+        table: u64,
+        base: u64,
+        limit: u64,
+    ) -> bool {
+        kernel.physical(base) == Some(table) && limit == 16 * GATES as u64 - 1
+    }
+
     /// Looks at the table at `base` with `limit`. Returns false if the table cannot be judged.
     fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, base: u64, limit: u64) -> bool {
         let Some(expected) = self.table.and_then(|table| kernel.physical(table)) else {
             return false;
         };
-        let physical = kernel.physical(base);
-        if physical != Some(expected) || limit != 16 * GATES as u64 - 1 {
+        if !Self::is_linuxs(kernel, expected, base, limit) {
             self.confirm.see(Key::Table, base);
         }
         let Some(page) =
@@ -208,6 +217,14 @@ impl<M: KernelMemory> Check<M> for GateCheck {
     ) {
         let Some(table) = self.table.and_then(|table| kernel.physical(table)) else { return };
         let Some(r) = kernel.memory.registers() else { return };
+        // A CPU that comes up begins with other tables.
+        let is_linuxs =
+            |[base, limit, ..]: [u64; WRITE_WORDS]| Self::is_linuxs(kernel, table, base, limit);
+        for write in writes.iter().filter(|write| write.kind == WRITE_TABLE) {
+            if is_linuxs(write.before) && !is_linuxs(write.after) {
+                found(self.finding(kernel, write.cpu.into(), Key::Table, write.after[0]));
+            }
+        }
         for write in writes.iter().filter(|write| write.kind == WRITE_MEMORY) {
             let Some(offset) = write.address.checked_sub(table).filter(|at| *at < PAGE_BYTES)
             else {

@@ -17,7 +17,8 @@ use crate::owner::{self, OwnerIndex, Owners};
 use crate::profile::{Profile, ProfileError};
 use alloc::format;
 use alloc::string::String;
-use kyozon_abi::layer::{LinuxRegisters, Write, WRITE_REGISTER};
+use alloc::vec::Vec;
+use kyozon_abi::layer::{LinuxRegisters, Write, WRITE_CONTROL, WRITE_REGISTER};
 
 /// Looks that make a pass.
 pub(crate) const LOOKS_PER_PASS: u64 = 32;
@@ -43,6 +44,7 @@ const STAR: u64 = 0x10 << 32 | 0x23 << 48;
 /// The numbers of the registers whose writes may be watched. AMD APM 2, appendix A.
 const SYSENTER_CS_NUMBER: u32 = 0x174;
 const SYSENTER_EIP_NUMBER: u32 = 0x176;
+const EFER_NUMBER: u32 = 0xc000_0080;
 const STAR_NUMBER: u32 = 0xc000_0081;
 const LSTAR_NUMBER: u32 = 0xc000_0082;
 const CSTAR_NUMBER: u32 = 0xc000_0083;
@@ -94,6 +96,12 @@ impl Key {
         matches!(self, Self::Star | Self::Lstar | Self::Cstar | Self::Sfmask)
     }
 
+    /// Whether it is about bits that Linux has set once and for all.
+    fn is_bit(self) -> bool {
+        use Key::*;
+        matches!(self, Pe | Wp | Pg | Umip | Smep | Smap | Efer)
+    }
+
     /// Whether the value is an address of code.
     fn is_address(self) -> bool {
         matches!(self, Self::Lstar | Self::Cstar | Self::SysenterEip | Self::Breakpoint(_))
@@ -137,6 +145,23 @@ pub struct RegisterCheck {
     hosts: bool,
     looks: u64,
     coverage: Coverage,
+}
+
+/// The register that `write` changes, and what is judged of it.
+fn written<'a>(r: &'a mut LinuxRegisters, write: &Write) -> Option<(&'a mut u64, &'static [Key])> {
+    let number = u32::try_from(write.address).ok()?;
+    Some(match (write.kind, number) {
+        (WRITE_CONTROL, 0) => (&mut r.cr0, &[Key::Pe, Key::Wp, Key::Pg]),
+        (WRITE_CONTROL, 4) => (&mut r.cr4, &[Key::Umip, Key::Smep, Key::Smap]),
+        (WRITE_REGISTER, EFER_NUMBER) => (&mut r.efer, &[Key::Efer]),
+        (WRITE_REGISTER, STAR_NUMBER) => (&mut r.star, &[Key::Star]),
+        (WRITE_REGISTER, LSTAR_NUMBER) => (&mut r.lstar, &[Key::Lstar]),
+        (WRITE_REGISTER, CSTAR_NUMBER) => (&mut r.cstar, &[Key::Cstar]),
+        (WRITE_REGISTER, SFMASK_NUMBER) => (&mut r.sfmask, &[Key::Sfmask]),
+        (WRITE_REGISTER, SYSENTER_CS_NUMBER) => (&mut r.sysenter_cs, &[Key::SysenterCs]),
+        (WRITE_REGISTER, SYSENTER_EIP_NUMBER) => (&mut r.sysenter_eip, &[Key::SysenterEip]),
+        _ => return None,
+    })
 }
 
 impl RegisterCheck {
@@ -301,22 +326,21 @@ impl<M: KernelMemory> Check<M> for RegisterCheck {
         found: &mut dyn FnMut(Finding),
     ) {
         let Some((first, r)) = self.first.zip(kernel.memory.registers()) else { return };
-        for write in writes.iter().filter(|write| write.kind == WRITE_REGISTER) {
-            let [value, ..] = write.after;
-            let mut r = r;
-            let (key, register) = match write.address as u32 {
-                STAR_NUMBER => (Key::Star, &mut r.star),
-                LSTAR_NUMBER => (Key::Lstar, &mut r.lstar),
-                CSTAR_NUMBER => (Key::Cstar, &mut r.cstar),
-                SFMASK_NUMBER => (Key::Sfmask, &mut r.sfmask),
-                SYSENTER_CS_NUMBER => (Key::SysenterCs, &mut r.sysenter_cs),
-                SYSENTER_EIP_NUMBER => (Key::SysenterEip, &mut r.sysenter_eip),
-                _ => continue,
-            };
-            *register = value;
-            self.judge(kernel, &first, &r, |bad, value| {
-                if bad == key {
-                    found(self.finding(kernel, write.cpu.into(), key, value));
+        for write in writes {
+            let (mut before, mut after) = (r, r);
+            let Some((register, keys)) = written(&mut after, write) else { continue };
+            *register = write.after[0];
+            if let Some((register, _)) = written(&mut before, write) {
+                *register = write.before[0];
+            }
+            // While a CPU comes up, bits are not set yet.
+            let mut missing = Vec::new();
+            self.judge(kernel, &first, &before, |bad, _| {
+                missing.extend(Some(bad).filter(|key| key.is_bit()));
+            });
+            self.judge(kernel, &first, &after, |bad, value| {
+                if keys.contains(&bad) && !missing.contains(&bad) {
+                    found(self.finding(kernel, write.cpu.into(), bad, value));
                 }
             });
         }

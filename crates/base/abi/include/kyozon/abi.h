@@ -255,9 +255,19 @@
 #define KYOZON_WRITE_MEMORY 0
 
 /*
- [`Write::kind`]: a register of system calls: STAR, LSTAR, CSTAR, SFMASK, or one of SYSENTER's.
+ [`Write::kind`]: EFER, or a register of system calls: STAR, LSTAR, CSTAR, SFMASK, or one of SYSENTER's.
  */
 #define KYOZON_WRITE_REGISTER 1
+
+/*
+ [`Write::kind`]: CR0 or CR4.
+ */
+#define KYOZON_WRITE_CONTROL 2
+
+/*
+ [`Write::kind`]: IDTR. The words are the table's base and limit.
+ */
+#define KYOZON_WRITE_TABLE 3
 
 /*
  All words were written.
@@ -2311,7 +2321,7 @@ struct kyozon_write {
          */
         uint32_t cpu;
         /*
-         Physical address of the words, a multiple of 8; or the number of the register.
+         Physical address of the words, a multiple of 8; or the number of the register, 0 for IDTR.
          */
         uint64_t address;
         /*

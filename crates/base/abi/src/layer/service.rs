@@ -81,8 +81,12 @@ pub const WRITE_WORDS: usize = 4;
 pub const MAX_WRITES: usize = 16;
 /// [`Write::kind`]: memory in a watched range.
 pub const WRITE_MEMORY: u32 = 0;
-/// [`Write::kind`]: a register of system calls: STAR, LSTAR, CSTAR, SFMASK, or one of SYSENTER's.
+/// [`Write::kind`]: EFER, or a register of system calls: STAR, LSTAR, CSTAR, SFMASK, or one of SYSENTER's.
 pub const WRITE_REGISTER: u32 = 1;
+/// [`Write::kind`]: CR0 or CR4.
+pub const WRITE_CONTROL: u32 = 2;
+/// [`Write::kind`]: IDTR. The words are the table's base and limit.
+pub const WRITE_TABLE: u32 = 3;
 
 /// A write of Linux's that the hypervisor has watched. It has taken effect.
 #[repr(C)]
@@ -92,7 +96,7 @@ pub struct Write {
     pub kind: u32,
     /// Linux's logical number of the CPU.
     pub cpu: u32,
-    /// Physical address of the words, a multiple of 8; or the number of the register.
+    /// Physical address of the words, a multiple of 8; or the number of the register, 0 for IDTR.
     pub address: u64,
     /// The words before the write. A change of more than these words has further entries. For a register, the first
     /// word counts.

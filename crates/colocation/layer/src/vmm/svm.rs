@@ -20,7 +20,7 @@
 //! | `launch` | how a CPU becomes a guest, and how it is given back |
 //! | `iommu` | what devices may reach |
 //! | `access`, `wall` | accesses to what is hidden or guarded |
-//! | `watch` | the memory and registers whose writes the cokernel wants to know |
+//! | `watch`, `controls` | the memory and registers whose writes the cokernel wants to know |
 //! | `cokernel` | the cokernel's guest |
 //! | `trip` | the cokernel's trips |
 //! | [`trip_exit`] | what an exit of the cokernel's guest means |
@@ -44,6 +44,8 @@ mod calls;
 mod check;
 #[cfg(all(target_os = "none", feature = "svm"))]
 mod cokernel;
+#[cfg(all(target_os = "none", feature = "svm"))]
+mod controls;
 #[cfg(all(target_os = "none", feature = "svm"))]
 mod cpu;
 #[cfg(all(target_os = "none", feature = "svm"))]

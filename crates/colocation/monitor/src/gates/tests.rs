@@ -147,3 +147,27 @@ fn a_watched_write_to_a_gate_is_a_finding() {
     assert_eq!(judge(u64::MAX, before, [1; 4]), []);
     assert_eq!(judge(table + 4096 - 8, before, [1; 4]).len(), 3);
 }
+
+#[test]
+fn a_watched_write_that_moves_the_table_is_a_finding() {
+    let mut world = World::new();
+    assert_eq!(world.look(4), Vec::<String>::new());
+    let profile = Profile::decode(&world.profile).unwrap();
+    let kernel = Kernel::new(&profile, &world.machine);
+    let mut judge = |before: [u64; 2], after: [u64; 2]| {
+        let mut found = Vec::new();
+        let words = |[base, limit]: [u64; 2]| [base, limit, 0, 0];
+        let (before, after) = (words(before), words(after));
+        let write = Write { kind: WRITE_TABLE, cpu: 3, before, after, ..Write::default() };
+        world.check.judge_writes(&kernel, &[write], &mut |finding: Finding| {
+            found.push((finding.symbol, finding.found));
+        });
+        found
+    };
+    let moved = |found: &str| [("CPU 3".into(), found.into())];
+    assert_eq!(judge([TABLE, 4095], [EVIL, 4095]), moved(&alloc::format!("{EVIL:#x}")));
+    assert_eq!(judge([TABLE, 4095], [TABLE, 0]), moved(&alloc::format!("{TABLE:#x}")));
+    // Back, and a CPU that begins.
+    assert_eq!(judge([EVIL, 4095], [TABLE, 4095]), []);
+    assert_eq!(judge([0, 0xffff], [EVIL, 511]), []);
+}

@@ -1,7 +1,6 @@
 use super::*;
 use crate::fake::{self, CallBudget, FakeMachine, FakeMemory, TEXT};
 use alloc::string::ToString;
-use alloc::vec::Vec;
 use kyozon_abi::layer::WRITE_MEMORY;
 
 const ENTRY: u64 = TEXT + 0x1000;
@@ -228,4 +227,46 @@ fn a_watched_write_is_a_finding_if_its_value_is_wrong() {
     let all =
         ["LSTAR changed", "STAR changed"].map(|what| (what.into(), "CPU 3".into(), evil.clone()));
     assert_eq!(found, all);
+}
+
+#[test]
+fn a_bit_that_a_watched_write_clears_is_a_finding() {
+    let mut world = World::new();
+    assert_eq!(world.look(4), Vec::<String>::new());
+    let LinuxRegisters { cr0, cr4, efer, .. } = world.machine.registers;
+    let write = |kind, address, before: u64, after: u64| {
+        let words = |word| [word, 0, 0, 0];
+        Write {
+            kind,
+            cpu: 3,
+            address,
+            before: words(before),
+            after: words(after),
+            ..Write::default()
+        }
+    };
+    let (wp, smep_and_smap) = (1 << 16, 3 << 20);
+    assert_eq!((cr0 & wp, cr4 & smep_and_smap), (wp, smep_and_smap));
+    let mut judge = |write: Write| {
+        let mut found = Vec::new();
+        let profile = Profile::decode(&world.profile).unwrap();
+        let kernel = Kernel::new(&profile, &world.machine);
+        world.check.judge_writes(&kernel, &[write], &mut |finding: Finding| {
+            assert_eq!(finding.symbol, "CPU 3");
+            found.push(finding.what);
+        });
+        found
+    };
+    assert_eq!(judge(write(WRITE_CONTROL, 0, cr0, cr0 & !wp)), ["CR0.WP cleared"]);
+    assert_eq!(
+        judge(write(WRITE_CONTROL, 4, cr4, cr4 & !smep_and_smap)),
+        ["CR4.SMEP cleared", "CR4.SMAP cleared"]
+    );
+    assert_eq!(judge(write(WRITE_REGISTER, 0xc000_0080, efer, efer & !1)), ["EFER changed"]);
+    // Other bits; bits that come; a CPU that begins; other registers.
+    assert_eq!(judge(write(WRITE_CONTROL, 4, cr4, cr4 ^ 1 << 7)), [""; 0]);
+    assert_eq!(judge(write(WRITE_CONTROL, 0, cr0 & !wp, cr0)), [""; 0]);
+    assert_eq!(judge(write(WRITE_CONTROL, 4, 0, 1 << 5)), [""; 0]);
+    assert_eq!(judge(write(WRITE_REGISTER, 0xc000_0080, 0, 1 << 8)), [""; 0]);
+    assert_eq!(judge(write(WRITE_CONTROL, 3, cr0, 0)), [""; 0]);
 }

@@ -53,9 +53,11 @@ const UNLISTED: [Attack; 8] = [
 ];
 
 /// Attacks that are undone before the monitor may have looked.
-const SHORT: [Attack; 4] = [
+const SHORT: [Attack; 6] = [
     ("hook-lstar", "cpu.register.modified"),
+    ("clear-wp", "cpu.register.modified"),
     ("hook-gate", "cpu.interrupt-table.modified"),
+    ("move-idt", "cpu.interrupt-table.modified"),
     ("patch-text", "kernel.text.modified"),
     ("hook-kprobe tcp4_seq_show", "hook.sensitive"),
 ];

@@ -1,6 +1,8 @@
-//! An access of Linux to hidden, guarded or watched memory, over which its CPU is single-stepped. See `wall`.
+//! An access of Linux to hidden, guarded or watched memory, or to a control register, over which its CPU is
+//! single-stepped. See `wall` and `controls`.
 
 use super::cpu::DECOYS;
+use super::vmcb::{Vmcb, DEBUG_CAUSES, EFER_SCE, FLAG_TRAP, VIRTUAL_MASKING};
 use crate::arch::x86_64::svm;
 use crate::vmm::filter::WINDOW;
 use crate::vmm::registers::{DEBUG_CONTROL, STEP_BRANCHES};
@@ -22,6 +24,8 @@ pub enum Target {
     Timer,
     /// Registers of the IO-APIC that has the tick's pin.
     IoApic,
+    /// CR0, CR4 or IDTR.
+    Control,
 }
 
 /// An access over which a CPU is single-stepped.
@@ -50,10 +54,12 @@ pub struct Access {
     pub rip: u64,
     /// CR3 at its start.
     pub cr3: u64,
+    /// CR0, CR4, and base and limit of IDTR by then.
+    pub controls: [u64; 4],
 }
 
 /// Switches DEBUGCTL.BTF off, and returns whether it was on. An exit leaves Linux's value in the register.
-pub fn take_branches() -> bool {
+fn take_branches() -> bool {
     let control = svm::try_rdmsr(DEBUG_CONTROL).unwrap_or(0);
     let branches = control & STEP_BRANCHES != 0;
     if branches {
@@ -66,6 +72,34 @@ pub fn take_branches() -> bool {
 impl Access {
     /// No watched pages.
     pub const NOTHING: [u64; DECOYS] = [0; DECOYS];
+
+    /// An access by the guest's next instruction. `trap`: the guest's own RFLAGS.TF.
+    pub fn new(vmcb: &Vmcb, trap: bool, target: Target, gpa: u64) -> Self {
+        Self {
+            trap,
+            branches: take_branches(),
+            syscalls: vmcb.efer & EFER_SCE != 0,
+            dr6: vmcb.dr6,
+            target,
+            gpa,
+            decoy: 0,
+            marked: [0; WINDOW],
+            used: 0,
+            watched: Self::NOTHING,
+            rip: vmcb.rip,
+            cr3: vmcb.cr3,
+            controls: vmcb.controls(),
+        }
+    }
+
+    /// At its next entry the guest runs one instruction.
+    pub fn step(vmcb: &mut Vmcb) {
+        vmcb.dr6 &= !DEBUG_CAUSES;
+        vmcb.efer &= !EFER_SCE;
+        vmcb.rflags |= FLAG_TRAP;
+        // The host's RFLAGS.IF is 0, so the guest takes no interrupt: its frame would contain the trap flag. 15.21.1.
+        vmcb.virtual_interrupt |= VIRTUAL_MASKING;
+    }
 
     /// Gives the guest its DEBUGCTL.BTF back.
     pub fn restore_branches(&self) {

@@ -1,6 +1,7 @@
 //! Linux on one CPU: its control block, its registers, and the events that wait for it.
 
-use super::access::Access;
+use super::access::{Access, Target};
+use super::controls;
 use super::entry::{at, count, entry, set_doubtful_nmi};
 use super::guest_memory::has_gate;
 use super::memory::POOL;
@@ -145,6 +146,9 @@ impl Cpu {
         access.restore_branches();
         // Even if it has not run to its end: a string instruction may have written a part.
         watch::end(&access, self);
+        if access.target == Target::Control {
+            controls::end(&access, self);
+        }
         Some(access)
     }
 

@@ -5,12 +5,13 @@ use super::entry::{count, entry};
 use super::log;
 use super::names::{self, Or};
 use super::vmcb::*;
-use super::{apic, launch, park, trip, wall, watch};
+use super::{apic, controls, launch, park, trip, wall, watch};
 use crate::arch::x86_64::{self as arch, svm};
 use crate::vmm::ports::{serial, Access, Control};
 use crate::vmm::registers::{self, efer, Write};
 use core::sync::atomic::Ordering::SeqCst;
 use kyozon_abi::events::EVENT_NOTE;
+use kyozon_abi::layer::WRITE_REGISTER;
 use kyozon_abi::vmm::*;
 
 /// RDMSR and WRMSR.
@@ -33,6 +34,7 @@ impl Cpu {
             // The view is older than the tables.
             self.end_step();
             vmcb.tlb_control = FLUSH_ALL;
+            controls::watch(vmcb);
         }
         vmcb.event_inj = self.event.take().unwrap_or(0);
         let busy = vmcb.event_inj != 0 || self.access.is_some() || vmcb.interrupt_shadow & 1 != 0;
@@ -209,17 +211,20 @@ impl Cpu {
             return;
         }
         let value = self.registers.rdx << 32 | vmcb.rax & 0xffff_ffff;
-        let before = svm::try_rdmsr(register);
+        let before = match register {
+            registers::EFER => Some(vmcb.efer),
+            _ => svm::try_rdmsr(register),
+        };
         let is_news = registers::is_watched(register) && before != Some(value);
         if is_news && watch::is_busy() {
             // The guest tries again.
             return;
         }
         let verdict = match register {
-            _ if registers::is_watched(register) => Write::Pass(value),
             registers::EFER => {
                 efer::write(value, vmcb.efer, vmcb.cr0, efer::bits(&svm::features()))
             }
+            _ if registers::is_watched(register) => Write::Pass(value),
             _ => registers::write(register, value, before),
         };
         let verdict = match verdict {
@@ -233,7 +238,8 @@ impl Cpu {
             other => other,
         };
         if verdict == Write::Keep && is_news {
-            watch::register(self, register, before.unwrap_or(0), value);
+            let before = [before.unwrap_or(0), 0];
+            watch::register(self, WRITE_REGISTER, register, vmcb.rip, before, [value, 0]);
         }
         if verdict == Write::Fault {
             return self.give(exception(GENERAL_PROTECTION, 0));
@@ -255,6 +261,7 @@ impl Cpu {
         match code {
             VMEXIT_INVD => self.on_invd(),
             VMEXIT_PORT => self.on_port(),
+            VMEXIT_CR0 | VMEXIT_CR4 | VMEXIT_IDTR => controls::begin(self),
             // Some emulators store 32 bits of the code.
             _ if code as u32 == VMEXIT_INVALID as u32 => self.on_invalid(),
             _ => self.end(code),

@@ -93,6 +93,13 @@ pub struct Vmcb {
     _reserved_6e8: [u8; 0x918],
 }
 
+impl Vmcb {
+    /// CR0, CR4, and base and limit of IDTR.
+    pub fn controls(&self) -> [u64; 4] {
+        [self.cr0, self.cr4, self.idtr.base, self.idtr.limit.into()]
+    }
+}
+
 const _: () = {
     assert!(size_of::<Vmcb>() == 4096);
     assert!(offset_of!(Vmcb, iopm) == 0x40 && offset_of!(Vmcb, exit_code) == 0x70);
@@ -104,7 +111,11 @@ const _: () = {
     assert!(offset_of!(Vmcb, pat) == 0x668 && offset_of!(Vmcb, spec_ctrl) == 0x6e0);
 };
 
-/// [`Vmcb::intercept_1`]. 15.9, table B-1.
+/// [`Vmcb::intercept_cr`]: writes of CR4.
+pub const INTERCEPT_CR4: u32 = 1 << (16 + 4);
+/// [`Vmcb::intercept_1`]: writes of CR0 that change more than TS and MP, and LIDT. 15.9, table B-1.
+pub const INTERCEPT_CONTROLS: u32 = 1 << 5 | 1 << 10;
+#[allow(missing_docs)]
 pub const INTERCEPT_NMI: u32 = 1 << 1;
 #[allow(missing_docs)]
 pub const INTERCEPT_INIT: u32 = 1 << 3;
@@ -131,7 +142,13 @@ pub const INTERCEPT_SVM: u32 = 0x7f;
 /// WBINVD, MONITOR, MWAIT, XSETBV.
 pub const INTERCEPT_REST: u32 = 1 << 9 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 13;
 
-/// [`Vmcb::exit_code`]. Appendix C.
+/// [`Vmcb::exit_code`]: CR4 is written. Appendix C.
+pub const VMEXIT_CR4: u64 = 0x14;
+/// CR0 is written, and more than TS and MP change.
+pub const VMEXIT_CR0: u64 = 0x65;
+/// LIDT.
+pub const VMEXIT_IDTR: u64 = 0x6a;
+#[allow(missing_docs)]
 pub const VMEXIT_EXCEPTION: u64 = 0x40;
 #[allow(missing_docs)]
 pub const VMEXIT_NMI: u64 = 0x61;

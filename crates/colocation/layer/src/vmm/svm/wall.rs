@@ -3,7 +3,7 @@
 //! The instruction runs once on a decoy page, in a view of memory that only its CPU has. So it need not be decoded, and
 //! hidden memory looks like no memory. What it wrote to a device is found by comparison, and passed on if harmless.
 
-use super::access::{take_branches, Access, Target};
+use super::access::{Access, Target};
 use super::cpu::Cpu;
 use super::entry::{at, count, entry, iommus, lies_in, list};
 use super::log;
@@ -128,31 +128,19 @@ fn begin(cpu: &mut Cpu, target: Target, gpa: u64, info: u64) {
     }
     let marked = fill(cpu.decoys[used], target, gpa);
     let stepping = cpu.nmis.is_stepping();
+    let trap = vmcb.rflags & FLAG_TRAP != 0 && !stepping;
     let access = cpu.access.get_or_insert_with(|| Access {
-        trap: vmcb.rflags & FLAG_TRAP != 0 && !stepping,
-        branches: take_branches(),
-        syscalls: vmcb.efer & EFER_SCE != 0,
-        dr6: vmcb.dr6,
-        target,
-        gpa,
         decoy: used,
         marked,
-        used: 0,
-        watched: Access::NOTHING,
-        rip: vmcb.rip,
-        cr3: vmcb.cr3,
+        ..Access::new(vmcb, trap, target, gpa)
     });
     access.used = used + 1;
     if target == Target::Watched {
         access.watched[used] = page(gpa);
     }
-    vmcb.dr6 &= !DEBUG_CAUSES;
-    vmcb.efer &= !EFER_SCE;
     vmcb.nested_cr3 = cpu.step.root().expect("shown");
     vmcb.tlb_control = FLUSH_ALL;
-    vmcb.rflags |= FLAG_TRAP;
-    // The host's RFLAGS.IF is 0, so the guest takes no interrupt: its frame would contain the trap flag. 15.21.1.
-    vmcb.virtual_interrupt |= VIRTUAL_MASKING;
+    Access::step(vmcb);
 }
 
 /// Fills the page at `decoy` for the instruction; returns the marks of a device's registers.
@@ -160,7 +148,8 @@ fn fill(decoy: u64, target: Target, gpa: u64) -> [u8; WINDOW] {
     // SAFETY: a page of this CPU.
     let bytes = unsafe { core::slice::from_raw_parts_mut(at::<u8>(decoy), PAGE as usize) };
     match target {
-        Target::Hidden | Target::Iommu => bytes.fill(0xff),
+        // A control register has no memory.
+        Target::Hidden | Target::Iommu | Target::Control => bytes.fill(0xff),
         // SAFETY: a page of Linux's memory that the window maps.
         Target::ReadOnly | Target::Watched | Target::Frame => unsafe {
             let page = at::<[u64; 512]>(page(gpa));

@@ -18,7 +18,7 @@ use core::sync::atomic::{
     AtomicU32, AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release, SeqCst},
 };
-use kyozon_abi::layer::{Range, Write, Writes, WRITE_MEMORY, WRITE_REGISTER};
+use kyozon_abi::layer::{Range, Write, Writes, WRITE_MEMORY};
 
 /// Maximum number of watched ranges.
 const MAX_RANGES: usize = 16;
@@ -142,17 +142,17 @@ pub fn give_up(index: u32) {
     let _ = STEPPER.compare_exchange(index + 1, 0, Release, Relaxed);
 }
 
-/// Queues the write of a register by CPU `cpu`.
-pub fn register(cpu: &Cpu, number: u32, before: u64, after: u64) {
-    let vmcb = cpu.vmcb();
+/// Queues a register's write by the instruction at `rip` on CPU `cpu`.
+pub fn register(cpu: &Cpu, kind: u32, number: u32, rip: u64, before: [u64; 2], after: [u64; 2]) {
+    let words = |[first, second]: [u64; 2]| [first, second, 0, 0];
     QUEUE.lock().push(Write {
-        kind: WRITE_REGISTER,
+        kind,
         cpu: cpu.index,
         address: number.into(),
-        before: [before, 0, 0, 0],
-        after: [after, 0, 0, 0],
-        rip: vmcb.rip,
-        cr3: vmcb.cr3,
+        before: words(before),
+        after: words(after),
+        rip,
+        cr3: cpu.vmcb().cr3,
     });
 }
 
