@@ -38,7 +38,7 @@ inspect --image "$SCRATCH/plain" | grep -E 'plain|verdict|status'
 run 'insmod /m/kyozon-attacks.ko
 sleep 1000 & pid=$!
 for attack in "hide-list-pid $pid" patch-text patch-rodata hook-netfilter hook-timer exec-memory \
-	hide-module; do
+	"redirect-program modprobe_path /tmp/x" hide-module; do
 	echo "$attack" >/proc/kyozon-attacks || exit 1
 done'
 inspect --image "$dump" --kernel-image "$right"

@@ -69,6 +69,10 @@ classes! {
     LinuxStalled = "linux.stalled";
     /// Linux has panicked, and waits for ever.
     LinuxPanicked = "linux.panicked";
+    /// A protection that Linux lets nobody take back was taken back.
+    ProtectionLifted = "setting.protection-lifted";
+    /// A program that the kernel starts by itself lies outside the system's directories.
+    ProgramRedirected = "setting.program-redirected";
 }
 
 impl Class {

@@ -39,6 +39,7 @@ pub mod profile;
 pub mod random;
 pub mod registers;
 pub mod registry;
+pub mod settings;
 pub mod tasks;
 pub mod text;
 pub mod walk;

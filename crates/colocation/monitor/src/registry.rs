@@ -40,6 +40,7 @@ checks![
     crate::registers::RegisterCheck,
     crate::gates::GateCheck,
     crate::liveness::LivenessCheck,
+    crate::settings::SettingCheck,
     crate::tasks::TaskCheck,
     crate::modules::ModuleCheck,
     crate::mappings::MappingCheck,

@@ -90,6 +90,8 @@ pub fn techniques(class: Class) -> &'static [&'static str] {
         Class::ModuleHidden => &[ROOTKIT, MODULE, HIDE_ARTIFACTS],
         Class::PrivilegesGained => &[ROOTKIT, EXPLOITATION],
         Class::FilterLifted => &[ROOTKIT, DISABLE_TOOLS],
+        Class::ProtectionLifted => &[DISABLE_TOOLS],
+        Class::ProgramRedirected => &[EXPLOITATION],
         Class::TaintCleared => &[MODULE, REMOVE_INDICATORS],
         Class::ExecutableHidden | Class::ExecutableWritable => &[ROOTKIT, REFLECTIVE_LOADING],
         Class::LinuxStalled | Class::LinuxPanicked => &[],

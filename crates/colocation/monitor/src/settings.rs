@@ -1,0 +1,231 @@
+//! The check `settings`: protections that Linux lets nobody take back still stand, and the programs that the kernel
+//! starts by itself are the system's.
+//!
+//! Some settings only become stricter until the next boot. Once a look has seen the strict value, another one is
+//! tampering: Linux has no way to write it. The kernel starts programs as root, whose paths are settings too. Root may
+//! change these: only a path outside the directories in which systems keep programs is reported, unless it was there at
+//! the first look.
+
+use crate::check::{About, Budget, Check, Coverage, Make, Pace, Repairs, Step};
+use crate::class::Class;
+use crate::confirm::Confirm;
+use crate::finding::Finding;
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use crate::profile::requirements::Need::Optional;
+use crate::profile::requirements::Wants;
+use crate::profile::{Profile, ProfileError};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// Steps between two looks, and looks in a row that confirm a suspect: Linux writes a path byte by byte.
+const PACE: u32 = 10;
+const LOOKS: u32 = 2;
+
+const WANTS: &[Wants] = &[Wants {
+    symbols: &[],
+    members: &[("selinux_state", "initialized", Optional)],
+    constants: &[],
+}];
+
+/// How a protection becomes stricter.
+#[derive(Clone, Copy, Debug)]
+enum Rule {
+    /// It keeps this value.
+    Keeps(u64),
+    /// It only grows.
+    Grows,
+}
+
+/// The protections: the variable, its bytes and its rule. Linux: `kernel/module`, `kernel/kexec_core.c`,
+/// `kernel/bpf/syscall.c`, `security/yama`, `security/lockdown`.
+const PROTECTIONS: [(&str, u64, Rule); 6] = [
+    ("modules_disabled", 4, Rule::Keeps(1)),
+    ("sig_enforce", 1, Rule::Keeps(1)),
+    ("kexec_load_disabled", 4, Rule::Keeps(1)),
+    ("sysctl_unprivileged_bpf_disabled", 4, Rule::Keeps(1)),
+    ("ptrace_scope", 4, Rule::Keeps(3)),
+    ("kernel_locked_down", 4, Rule::Grows),
+];
+
+/// Paths of programs that the kernel starts, and what comes before one: a core pattern without it names a file.
+const PROGRAMS: [(&str, &str); 3] =
+    [("modprobe_path", ""), ("core_pattern", "|"), ("poweroff_cmd", "")];
+/// Bytes of a path that are read.
+const PATH_BYTES: usize = 128;
+/// Where systems keep programs.
+const SYSTEMS: [&str; 4] = ["/usr/", "/sbin/", "/bin/", "/lib/"];
+/// Where no system keeps them, even at the first look: anybody may write there, or it differs from process to process.
+const NOBODYS: [&str; 4] = ["/tmp/", "/var/tmp/", "/dev/", "/proc/"];
+
+/// Whether `path`, with its arguments, is a program in one of `directories`.
+fn is_in(directories: &[&str], path: &str) -> bool {
+    directories.iter().any(|directory| path.starts_with(directory))
+}
+
+/// A protection.
+#[derive(Debug)]
+struct Protection {
+    name: &'static str,
+    address: u64,
+    bytes: u64,
+    rule: Rule,
+    /// The strictest value that was seen, or 0.
+    strictest: u64,
+}
+
+impl Protection {
+    /// Looks at it. Returns whether it is as strict as it was; `None` if it cannot be read.
+    fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) -> Option<(bool, u64)> {
+        let value = kernel.uint(self.address, self.bytes)?;
+        let is_strict = match self.rule {
+            Rule::Keeps(strict) => value == strict,
+            Rule::Grows => value > self.strictest,
+        };
+        if is_strict {
+            self.strictest = value;
+        }
+        Some((self.strictest == 0 || value == self.strictest, value))
+    }
+}
+
+/// A program.
+#[derive(Debug)]
+struct Program {
+    name: &'static str,
+    address: u64,
+    begins: &'static str,
+    first: Option<String>,
+}
+
+impl Program {
+    fn text<M: KernelMemory>(&self, kernel: &Kernel<'_, M>) -> Option<String> {
+        kernel.c_string(self.address, PATH_BYTES)
+    }
+
+    /// Looks at it. Returns whether it is the system's, and a value that tells paths apart.
+    fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) -> Option<(bool, u64)> {
+        let text = self.text(kernel)?;
+        let first = self.first.get_or_insert_with(|| text.clone());
+        let path = text.strip_prefix(self.begins).unwrap_or("");
+        let is_systems = is_in(&SYSTEMS, path) && !path.contains("/../");
+        let is_kept = *first == text && !is_in(&NOBODYS, path);
+        let sum = |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte));
+        Some((path.is_empty() || is_systems || is_kept, text.bytes().fold(0, sum)))
+    }
+}
+
+/// The check `settings`.
+#[derive(Debug)]
+pub struct SettingCheck {
+    protections: Vec<Protection>,
+    programs: Vec<Program>,
+    /// Suspects by address.
+    confirm: Confirm<u64>,
+    pace: Pace,
+    unjudged: u64,
+}
+
+impl SettingCheck {
+    fn finding<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        address: u64,
+        value: u64,
+    ) -> Finding {
+        if let Some(protection) = self.protections.iter().find(|it| it.address == address) {
+            return Finding {
+                what: "protection lifted".into(),
+                address,
+                symbol: protection.name.into(),
+                expected: protection.strictest.to_string(),
+                found: value.to_string(),
+                ..Finding::new(Class::ProtectionLifted)
+            };
+        }
+        let program = self.programs.iter().find(|it| it.address == address);
+        Finding {
+            what: "kernel's program redirected".into(),
+            address,
+            symbol: program.map_or("", |program| program.name).into(),
+            expected: program.and_then(|program| program.first.clone()).unwrap_or_default(),
+            found: program.and_then(|program| program.text(kernel)).unwrap_or_default(),
+            ..Finding::new(Class::ProgramRedirected)
+        }
+    }
+}
+
+impl Make for SettingCheck {
+    const ABOUT: About =
+        About { name: "settings", wants: WANTS, share: 1, repairs: Repairs::Nothing };
+
+    fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
+        let protection =
+            |name, address, bytes, rule| Protection { name, address, bytes, rule, strictest: 0 };
+        let mut protections: Vec<_> = PROTECTIONS
+            .into_iter()
+            .filter_map(|(name, bytes, rule)| {
+                Some(protection(name, profile.symbol(name)?, bytes, rule))
+            })
+            .collect();
+        let selinux =
+            profile.symbol("selinux_state").zip(profile.field("selinux_state", "initialized"));
+        protections.extend(selinux.map(|(state, field)| {
+            protection("selinux_state.initialized", state + field.offset, 1, Rule::Keeps(1))
+        }));
+        let program = |(name, begins)| {
+            Some(Program { name, address: profile.symbol(name)?, begins, first: None })
+        };
+        Ok(Self {
+            protections,
+            programs: PROGRAMS.into_iter().filter_map(program).collect(),
+            confirm: Confirm::new(LOOKS),
+            pace: Pace::every(PACE),
+            unjudged: 0,
+        })
+    }
+}
+
+impl<M: KernelMemory> Check<M> for SettingCheck {
+    fn about(&self) -> &'static About {
+        &Self::ABOUT
+    }
+
+    fn coverage(&self) -> Coverage {
+        Coverage { unjudged: self.unjudged, ..Coverage::default() }
+    }
+
+    fn stands(&self, _what: &str, address: u64) -> bool {
+        self.confirm.stands(|at| at == address)
+    }
+
+    fn step(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        _budget: &mut dyn Budget,
+        found: &mut dyn FnMut(Finding),
+        _retries: &mut u64,
+    ) -> Step {
+        if self.pace.rests(false) {
+            return Step::Rests;
+        }
+        let protections = self.protections.iter_mut().map(|it| (it.address, it.look(kernel)));
+        let programs = self.programs.iter_mut().map(|it| (it.address, it.look(kernel)));
+        self.unjudged = 0;
+        for (address, look) in protections.chain(programs) {
+            match look {
+                None => self.unjudged += 1,
+                Some((true, _)) => {}
+                Some((false, value)) => self.confirm.see(address, value),
+            }
+        }
+        self.confirm.end_look();
+        for (address, value) in self.confirm.take() {
+            found(self.finding(kernel, address, value));
+        }
+        Step::Done((self.protections.len() + self.programs.len()) as u64 - self.unjudged)
+    }
+}
+
+#[cfg(test)]
+mod tests;

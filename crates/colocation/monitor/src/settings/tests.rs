@@ -1,0 +1,154 @@
+use super::*;
+use crate::fake::{self, physical, FakeMemory, IMAGE_BYTES, TEXT, TEXT_PHYSICAL};
+
+const MODULES: u64 = TEXT + 0x1000;
+const SIGNATURES: u64 = TEXT + 0x1009;
+const PTRACE: u64 = TEXT + 0x1010;
+const LOCKDOWN: u64 = TEXT + 0x1014;
+const SELINUX: u64 = TEXT + 0x1020;
+const MODPROBE: u64 = TEXT + 0x2000;
+const CORE: u64 = TEXT + 0x2f80;
+const FLAGS: [u64; 3] = [MODULES, SIGNATURES, SELINUX + 2];
+
+struct World {
+    memory: FakeMemory,
+    profile: Vec<u8>,
+    check: SettingCheck,
+}
+
+impl World {
+    fn new() -> Self {
+        let symbols = [
+            (TEXT, b'T', "_text"),
+            (MODULES, b'B', "modules_disabled"),
+            (SIGNATURES, b'b', "sig_enforce"),
+            (PTRACE, b'd', "ptrace_scope"),
+            (LOCKDOWN, b'b', "kernel_locked_down"),
+            (SELINUX, b'B', "selinux_state"),
+            (MODPROBE, b'D', "modprobe_path"),
+            (CORE, b'd', "core_pattern"),
+        ];
+        let profile = fake::profile(&symbols, &[("selinux_state.initialized", 2, 1)]);
+        let check = SettingCheck::make(&Profile::decode(&profile).unwrap(), 1).unwrap();
+        let memory = FakeMemory::new(TEXT_PHYSICAL + IMAGE_BYTES);
+        memory.put(physical(MODPROBE), b"/sbin/modprobe\0");
+        memory.put(physical(CORE), b"core\0");
+        Self { memory, profile, check }
+    }
+
+    /// The lines of as many looks.
+    fn look(&mut self, looks: u32) -> Vec<String> {
+        let profile = Profile::decode(&self.profile).unwrap();
+        let kernel = Kernel::new(&profile, &self.memory);
+        fake::lines(&mut self.check, &kernel, (looks * PACE) as usize)
+    }
+
+    fn put(&self, at: u64, text: &str) {
+        self.memory.put(physical(at), text.as_bytes());
+        self.memory.put(physical(at) + text.len() as u64, &[0]);
+    }
+
+    /// Looks at a path, and takes it back.
+    fn path(&mut self, at: u64, text: &str) -> Vec<String> {
+        let before = self.memory.get(physical(at));
+        self.put(at, text);
+        let lines = self.look(3);
+        self.memory.set(physical(at), before);
+        assert_eq!(self.look(3), [""; 0]);
+        lines
+    }
+}
+
+#[test]
+fn a_protection_that_was_taken_back_is_found() {
+    for (at, name, strict, weak) in [
+        (MODULES, "modules_disabled", 1, 0),
+        (SIGNATURES, "sig_enforce", 1, 0),
+        (PTRACE, "ptrace_scope", 3, 2),
+        (LOCKDOWN, "kernel_locked_down", 16, 0),
+        (LOCKDOWN, "kernel_locked_down", 27, 16),
+        (SELINUX + 2, "selinux_state.initialized", 1, 0),
+    ] {
+        let mut w = World::new();
+        assert_eq!(w.look(3), [""; 0]);
+        w.memory.put(physical(at), &[strict]);
+        assert_eq!(w.look(3), [""; 0]);
+        w.memory.put(physical(at), &[weak]);
+        assert_eq!(w.look(1), [""; 0], "not confirmed");
+        let line = alloc::format!("protection lifted, {name}: {strict}, {weak}, nobody");
+        assert_eq!(w.look(5), [line]);
+        assert!(Check::<FakeMemory>::stands(&w.check, "protection lifted", at));
+        w.memory.put(physical(at), &[strict]);
+        assert_eq!(w.look(1), [""; 0]);
+        assert!(!Check::<FakeMemory>::stands(&w.check, "protection lifted", at));
+    }
+}
+
+#[test]
+fn a_protection_may_become_stricter() {
+    let mut w = World::new();
+    for value in 0..4 {
+        for at in FLAGS {
+            w.memory.put(physical(at), &[value.min(1)]);
+        }
+        w.memory.put(physical(PTRACE), &[value]);
+        w.memory.put(physical(LOCKDOWN), &[10 * value]);
+        assert_eq!(w.look(3), [""; 0]);
+    }
+    // Below the strictest value, ptrace_scope may change in both directions.
+    let mut w = World::new();
+    for value in [2, 0, 1] {
+        w.memory.put(physical(PTRACE), &[value]);
+        assert_eq!(w.look(3), [""; 0]);
+    }
+}
+
+#[test]
+fn a_program_outside_the_system_is_found() {
+    let mut w = World::new();
+    assert_eq!(w.look(3), [""; 0]);
+    let line = "kernel's program redirected, modprobe_path: /sbin/modprobe, /home/u/x, nobody";
+    assert_eq!(w.path(MODPROBE, "/home/u/x"), [line]);
+    for path in ["/tmp/x", "x", "/usr/../tmp/x", "/proc/9/fd/3"] {
+        assert_eq!(w.path(MODPROBE, path).len(), 1, "{path}");
+    }
+    assert_eq!(w.path(CORE, "|/tmp/x %P").len(), 1);
+    let good = [
+        (MODPROBE, ""),
+        (MODPROBE, "/usr/bin/true"),
+        (CORE, "/tmp/core.%p"),
+        (CORE, "|/usr/lib/systemd/x %P"),
+    ];
+    for (at, path) in good {
+        assert_eq!(w.path(at, path), [""; 0], "{path}");
+    }
+}
+
+#[test]
+fn a_program_of_the_first_look_may_lie_anywhere_but_where_anybody_writes() {
+    for (path, count) in [("/run/current-system/modprobe", 0), ("/nix/x", 0), ("/tmp/x", 1)] {
+        let mut w = World::new();
+        w.put(MODPROBE, path);
+        assert_eq!(w.look(5).len(), count, "{path}");
+    }
+}
+
+#[test]
+fn a_path_that_is_being_written_is_not_found() {
+    let mut w = World::new();
+    for path in ["/s", "/home/u/x", "/sbin/modprobe", "/home/u/y", "/home/u/z"] {
+        w.put(MODPROBE, path);
+        assert_eq!(w.look(1), [""; 0], "{path}");
+    }
+}
+
+#[test]
+fn a_setting_that_cannot_be_read_is_counted() {
+    let profile = fake::profile(&[(TEXT, b'T', "_text"), (0x1000, b'B', "modprobe_path")], &[]);
+    let profile = Profile::decode(&profile).unwrap();
+    let mut check = SettingCheck::make(&profile, 1).unwrap();
+    let memory = FakeMemory::new(TEXT_PHYSICAL + IMAGE_BYTES);
+    let kernel = Kernel::new(&profile, &memory);
+    assert_eq!(fake::lines(&mut check, &kernel, 20), [""; 0]);
+    assert_eq!(Check::<FakeMemory>::coverage(&check).unjudged, 1);
+}
