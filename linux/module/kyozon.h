@@ -272,6 +272,8 @@ int kyozon_park_here(void);
 /* leave.c: reboot, crash kernel, suspend, CPU hotplug */
 int kyozon_leave_take(struct kyozon_load *load);
 void kyozon_leave_give(void);
+/* The cokernel wants another Linux. NMI context. Returns if none waits. */
+void kyozon_start_crash_kernel(struct pt_regs *regs);
 
 /* key.c: what mode vmm's calls must present */
 #define KYOZON_KEY_WORDS 2

@@ -9,6 +9,7 @@
  *    NMI of the timer would reach the crash kernel before it has a handler.
  *  - Panic without a crash kernel: a notifier silences the timer, unless the
  *    operator wants a Linux that waits for ever to be watched.
+ *  - The cokernel wants a restart: a panic, if a crash kernel is loaded.
  *  - Suspend and CPU hotplug: refused. Resume would restore neither the timer's
  *    nor the IO-APIC's state, and ticks are bound to one CPU.
  */
@@ -23,9 +24,11 @@
 #include "kyozon.h"
 
 static bool outlives_panic;
+static bool panicked;
 
 static void abandon_at_panic(void)
 {
+	WRITE_ONCE(panicked, true);
 	if (!outlives_panic || panic_timeout || kexec_crash_loaded())
 		kyozon.as->abandon(false);
 }
@@ -91,6 +94,14 @@ static int before_cpu_down(unsigned int cpu)
 		return 0;
 	pr_warn("CPU %u stays online: unload the cokernel first\n", cpu);
 	return -EBUSY;
+}
+
+void kyozon_start_crash_kernel(struct pt_regs *regs)
+{
+	/* The CPU would wait for the first panic's for ever. */
+	if (READ_ONCE(panicked) || !kexec_crash_loaded())
+		return;
+	nmi_panic(regs, "kyozon: a finding asks for a restart");
 }
 
 static enum cpuhp_state hotplug_state;

@@ -30,7 +30,8 @@ static __always_inline void account(struct kyozon_tick *tick, u64 began)
 }
 
 /* Handles every end of a trip but the usual one, an idle cokernel. */
-static noinline void unusual(struct kyozon_tick *tick, struct kyozon_trip *trip)
+static noinline void unusual(struct kyozon_tick *tick, struct kyozon_trip *trip,
+			     struct pt_regs *regs)
 {
 	while (trip->result == KYOZON_TRIP_PARK) {
 		kyozon_park();
@@ -56,6 +57,8 @@ static noinline void unusual(struct kyozon_tick *tick, struct kyozon_trip *trip)
 	tick->ticks += trip->ticks_inside;
 	if (trip->result == KYOZON_TRIP_CUT_OFF)
 		tick->overruns++;
+	if (trip->result == KYOZON_TRIP_CRASH)
+		kyozon_start_crash_kernel(regs);
 	if (trip->result == KYOZON_TRIP_STOPPED) {
 		kyozon_silence();
 		WRITE_ONCE(kyozon.state, KYOZON_STATE_STOPPED);
@@ -85,7 +88,8 @@ static noinline u32 missed_of(struct kyozon_tick *tick,
 }
 
 static __always_inline void run(struct kyozon_tick *tick,
-				struct kyozon_trip *trip, u64 now)
+				struct kyozon_trip *trip, u64 now,
+				struct pt_regs *regs)
 {
 	u64 due = tick->due_tsc, stop;
 	u32 passed;
@@ -108,7 +112,7 @@ static __always_inline void run(struct kyozon_tick *tick,
 	tick->ticks++;
 	if (unlikely(pair(&trip->result) | pair(&trip->foreign) |
 		     trip->machine_check))
-		unusual(tick, trip);
+		unusual(tick, trip, regs);
 	if (unlikely(!READ_ONCE(kyozon.armed))) {
 		if (tick->source->leave)
 			tick->source->leave();
@@ -147,7 +151,7 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 		if (unlikely((s64)(now + tick->early_tsc - tick->due_tsc) < 0))
 			claimed = tick->source->claim();
 		if (likely(claimed > 0))
-			run(tick, trip, now);
+			run(tick, trip, now, regs);
 	}
 	WRITE_ONCE(kyozon.in_trip, false);
 	if (claimed)

@@ -213,6 +213,10 @@ static int take_doubtful(unsigned int type, struct pt_regs *regs)
 {
 	u64 doubtful = READ_ONCE(kyozon_vmm.status->doubtful_nmis);
 
+	/* Behind a locked wall a crash kernel would run beside the ticks. */
+	if (READ_ONCE(kyozon_vmm.status->crash) && !kyozon_vmm.locked &&
+	    raw_smp_processor_id() == kyozon.cpu)
+		kyozon_start_crash_kernel(regs);
 	if (!(doubtful >> __this_cpu_read(index) & 1))
 		return NMI_DONE;
 	return default_get_nmi_reason() & NMI_REASON_MASK ? NMI_DONE : NMI_HANDLED;

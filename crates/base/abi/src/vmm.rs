@@ -16,7 +16,7 @@ use crate::events::STATUS_WORDS;
 use crate::layer::{Fault, LinuxRegisters, Range, Writes, MAX_RANGES};
 
 /// Version of this interface.
-pub const VMM_VERSION: u32 = 9;
+pub const VMM_VERSION: u32 = 10;
 
 /// In [`HostEntry::off_types`]: no type switches the machine off.
 pub const SLEEP_UNKNOWN: u32 = 8;
@@ -61,8 +61,11 @@ pub const CALL_REPORT: u64 = 0x4b59_0011;
 pub const CALL_PUBLISH: u64 = 0x4b59_0012;
 /// From the cokernel: writes Linux's registers on this CPU to the [`Mailbox`].
 pub const CALL_REGISTERS: u64 = 0x4b59_0013;
-/// From the cokernel: sends what is left for the serial line, and resets the machine.
+/// From the cokernel: sends what is left for the serial line, and asks Linux to start its crash kernel. A call two
+/// seconds later resets the machine; before that, the result is [`RESET_WAITS`].
 pub const CALL_RESET: u64 = 0x4b59_0014;
+/// The result of [`CALL_RESET`] while Linux may still start its crash kernel.
+pub const RESET_WAITS: u64 = 1;
 /// From the cokernel: watches Linux's writes to the RSI bytes at physical address RDI, which it patches in the address
 /// space RDX. The result is 0, or -1 if they are no whole pages of System RAM, or there is no room.
 pub const CALL_WATCH: u64 = 0x4b59_0015;
@@ -291,6 +294,8 @@ pub struct HostStatus {
     /// Bit `n`: the NMI that CPU `n` got last may not be Linux's. The hypervisor writes it when it injects the NMI, so
     /// it is exact for as long as the handler runs.
     pub doubtful_nmis: u64,
+    /// Not 0 once the cokernel asks Linux to start its crash kernel. The cokernel's CPU gets an NMI for it.
+    pub crash: u64,
     /// Exits of Linux on all CPUs, indexed by `EXIT_*`.
     pub exits: [u64; EXIT_REASONS],
     /// Entry `n`: number of trips that took 2^n to 2^(n+1) time-stamp counter ticks.
@@ -298,7 +303,7 @@ pub struct HostStatus {
     /// Why the cokernel was stopped.
     pub fault: Fault,
 }
-assert_size!(HostStatus, 80 + 8 * EXIT_REASONS + 8 * 64 + 200);
+assert_size!(HostStatus, 88 + 8 * EXIT_REASONS + 8 * 64 + 200);
 
 /// Maximum bytes of text in a [`Mailbox`].
 pub const MAILBOX_BYTES: usize = 256;

@@ -1,13 +1,14 @@
 //! Mode none: nothing stands between Linux and the cokernel. The layer itself writes Linux's memory and the event ring.
 
-use crate::arch::x86_64::{self as arch, user_state::Saved};
+use crate::arch::x86_64::{self as arch, entry::layer_yield, user_state::Saved};
+use crate::cokernel::pending::layer_keep_trip;
 use crate::cokernel::services::{
     linux_window, no_watch, no_writes, publish, registers_with, repair_with, report, Services,
 };
 use crate::cokernel::state::{entry, trip};
 use crate::cokernel::{reports, user_mode};
 use crate::reset;
-use kyozon_abi::layer::{LinuxRegisters, RepairRequest};
+use kyozon_abi::layer::{LinuxRegisters, RepairRequest, TRIP_CRASH};
 
 /// The services of mode none.
 pub(crate) static SERVICES: Services = Services {
@@ -42,8 +43,12 @@ extern "C" fn repair(request: *const RepairRequest) -> i64 {
 
 /// Linux's other CPUs run on until the machine resets.
 extern "C" fn reset() -> i64 {
-    // SAFETY: a service, which does not return.
+    // SAFETY: a service.
     unsafe { reports::flush_serial() };
+    trip!(result = TRIP_CRASH);
+    // SAFETY: as above. If Linux has a crash kernel, there is no next trip.
+    unsafe { layer_yield() };
+    layer_keep_trip();
     reset::machine()
 }
 

@@ -13,7 +13,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_LAYER_VERSION 7
+#define KYOZON_LAYER_VERSION 8
 
 /*
  Virtual address at which the layer is linked: below 2 GiB, where Linux keeps no global translations.
@@ -123,6 +123,12 @@
  [`Trip::result`]: a machine check arrived, which Linux must handle.
  */
 #define KYOZON_TRIP_MACHINE_CHECK 4
+
+/*
+ [`Trip::result`]: the layer asks Linux to start its crash kernel. If there is none, the trip continues at the next
+ tick.
+ */
+#define KYOZON_TRIP_CRASH 5
 
 /*
  [`Trip::slack_tsc`]: the constant part, in microseconds.
@@ -1012,7 +1018,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_VMM_VERSION 9
+#define KYOZON_VMM_VERSION 10
 
 /*
  In [`HostEntry::off_types`]: no type switches the machine off.
@@ -1112,9 +1118,15 @@
 #define KYOZON_CALL_REGISTERS 1264123923
 
 /*
- From the cokernel: sends what is left for the serial line, and resets the machine.
+ From the cokernel: sends what is left for the serial line, and asks Linux to start its crash kernel. A call two
+ seconds later resets the machine; before that, the result is [`RESET_WAITS`].
  */
 #define KYOZON_CALL_RESET 1264123924
+
+/*
+ The result of [`CALL_RESET`] while Linux may still start its crash kernel.
+ */
+#define KYOZON_RESET_WAITS 1
 
 /*
  From the cokernel: watches Linux's writes to the RSI bytes at physical address RDI, which it patches in the address
@@ -3403,6 +3415,10 @@ struct kyozon_host_status {
          it is exact for as long as the handler runs.
          */
         uint64_t doubtful_nmis;
+        /*
+         Not 0 once the cokernel asks Linux to start its crash kernel. The cokernel's CPU gets an NMI for it.
+         */
+        uint64_t crash;
         /*
          Exits of Linux on all CPUs, indexed by `EXIT_*`.
          */

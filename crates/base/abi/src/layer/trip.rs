@@ -13,6 +13,9 @@ pub const TRIP_STOPPED: u32 = 2;
 pub const TRIP_PARK: u32 = 3;
 /// [`Trip::result`]: a machine check arrived, which Linux must handle.
 pub const TRIP_MACHINE_CHECK: u32 = 4;
+/// [`Trip::result`]: the layer asks Linux to start its crash kernel. If there is none, the trip continues at the next
+/// tick.
+pub const TRIP_CRASH: u32 = 5;
 
 /// [`Trip::slack_tsc`]: the constant part, in microseconds.
 pub const SLACK_US: u64 = 2;

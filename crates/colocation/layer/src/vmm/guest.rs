@@ -1,18 +1,21 @@
 //! The layer of mode vmm, in the cokernel's guest. Only the hypervisor can write to Linux's memory and to the event
 //! ring, so the layer calls it for both. A trip, a tick and every other service are the same as in mode none.
 
+use crate::arch::x86_64::entry::layer_yield;
+use crate::cokernel::pending::layer_keep_trip;
 use crate::cokernel::services::{
     checked_report, checked_status, end, linux_window, registers_with, repair_with, Services,
 };
-use crate::cokernel::state::{entry, space};
+use crate::cokernel::state::{entry, space, trip};
 use core::arch::asm;
 use kyozon_abi::events::StatusWords;
 use kyozon_abi::layer::{
     LinuxRegisters, RepairRequest, Report, Writes, SERVICE_BAD_ADDRESS, SERVICE_UNAVAILABLE,
+    TRIP_CUT_OFF,
 };
 use kyozon_abi::vmm::{
     Mailbox, CALL_PUBLISH, CALL_REGISTERS, CALL_REPORT, CALL_RESET, CALL_WATCH, CALL_WRITE,
-    CALL_WRITES,
+    CALL_WRITES, RESET_WAITS,
 };
 
 /// The services of mode vmm. The hypervisor switches the user state with the guest.
@@ -77,7 +80,12 @@ extern "C" fn report(from: *const Report) -> i64 {
 }
 
 extern "C" fn reset() -> i64 {
-    call(CALL_RESET, 0, 0);
+    while call(CALL_RESET, 0, 0) == RESET_WAITS {
+        trip!(result = TRIP_CUT_OFF);
+        // SAFETY: a service, on the cokernel's stack; the next trip continues here.
+        unsafe { layer_yield() };
+        layer_keep_trip();
+    }
     SERVICE_UNAVAILABLE
 }
 

@@ -1,7 +1,7 @@
 //! The cokernel's guest: it runs from a tick to the end of the cokernel's work, on its own CPU.
 
 use super::apic;
-use super::entry::{at, entry, lies_in, list, trip};
+use super::entry::{at, entry, lies_in, list, status, trip};
 use super::log;
 use super::memory::POOL;
 use super::park;
@@ -29,6 +29,8 @@ const COKERNEL_ASID: u32 = 2;
 const EXIT_BYTES: u64 = 8;
 /// A working layer ends every trip sooner. A destroyed one gets this time twice ([`Stay`]).
 const LAYER_LIMIT_MS: u64 = 200;
+/// Time in which Linux may start its crash kernel.
+const CRASH_MS: u64 = 2000;
 /// The trampoline's task state segment in its descriptor table, and its bytes.
 const TSS_SELECTOR: u16 = 12 * 8;
 const TSS_LIMIT: u32 = 0x67;
@@ -64,6 +66,8 @@ pub struct Cokernel {
     pub irregular_tsc: u64,
     /// Time-stamp counter at Linux's last extra NMI.
     pub asked_tsc: u64,
+    /// Time-stamp counter when Linux was asked to start its crash kernel.
+    pub crash_tsc: Option<u64>,
 }
 
 impl Cokernel {
@@ -131,6 +135,7 @@ impl Cokernel {
             doubt: false,
             irregular_tsc: 0,
             asked_tsc: 0,
+            crash_tsc: None,
         })
     }
 
@@ -261,10 +266,7 @@ impl Cokernel {
                 log::events().publish(first as usize, &mailbox.status);
                 0
             }
-            CALL_RESET => {
-                log::flush_serial();
-                reset::machine()
-            }
+            CALL_RESET => self.reset(),
             CALL_WATCH => {
                 let range = Range { base: first, bytes: second };
                 match watch::add(e.cokernel_cpu, range, self.registers.rdx) {
@@ -282,6 +284,20 @@ impl Cokernel {
             }
             _ => u64::MAX,
         }
+    }
+
+    /// Asks Linux to start its crash kernel, and resets the machine if the ticks still come later.
+    #[cold]
+    fn reset(&mut self) -> u64 {
+        let now = arch::tsc();
+        let asked = *self.crash_tsc.get_or_insert(now);
+        log::flush_serial();
+        if now.wrapping_sub(asked) > CRASH_MS * entry().tsc_khz {
+            reset::machine()
+        }
+        // SAFETY: a field of the status, which this CPU alone writes.
+        unsafe { (&raw mut (*status()).crash).write_volatile(1) };
+        RESET_WAITS
     }
 
     /// Linux's registers on this CPU. The processor switches all but the addresses of breakpoints, which neither the

@@ -133,11 +133,12 @@ pub fn note_guard(now: u64) {
 
 /// Two NMIs that come at once are merged. If the tick's was late, it may contain another one: Linux, which checks all
 /// its sources at each NMI, then gets an extra one, at a limited rate. If this was the last trip, Linux gets one in any
-/// case: no later one can make up for what the trip has taken.
+/// case: no later one can make up for what the trip has taken. So it does if it is to start its crash kernel.
 fn send_extra_nmi(cokernel: &mut Cokernel, cpu: &mut Cpu) {
     let now = arch::tsc();
     let asks = || now.wrapping_sub(cokernel.asked_tsc) > ASK_MS * entry().tsc_khz;
-    if SILENT.load(SeqCst) || cokernel.doubt && asks() {
+    let wants = cokernel.doubt || cokernel.crash_tsc.is_some();
+    if SILENT.load(SeqCst) || wants && asks() {
         (cokernel.doubt, cokernel.asked_tsc) = (false, now);
         cpu.give_nmi_in_doubt();
     }
