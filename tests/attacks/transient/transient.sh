@@ -22,6 +22,26 @@ before=$(watched)
 sleep 3
 echo "quiet: $(($(watched) - before)) watched writes"
 
+# Probes side by side, whose breakpoints and jumps come and go faster than the monitor judges them.
+mount -t tracefs none /sys/kernel/tracing 2>/dev/null
+cd /sys/kernel/tracing || exit 1
+for function in vfs_read vfs_write do_sys_openat2 kernel_clone do_exit ksys_read path_openat; do
+	for offset in 6 8 9 10 11 12 14 15 17 18 20 22 24 26 28 30 33 36 40; do
+		sh -c "echo p:p$function$offset $function+$offset >>kprobe_events" 2>/dev/null
+	done
+done
+cat kprobe_events >/tmp/probes
+for round in 1 2 3 4; do
+	cat /tmp/probes >kprobe_events
+	echo 1 >events/kprobes/enable
+	sleep 0.5
+	echo 0 >events/kprobes/enable
+	echo >kprobe_events
+	sleep 0.3
+done
+cd / || exit 1
+[ "$(grep -c . /tmp/probes)" -gt 30 ] && echo "probes: $(kyozon events | grep -c FINDING) findings"
+
 text='kernel text changed for a moment: \w*sys_getuid .*found 31 c0 c3[ 0]*, written by \w+'
 # The breakpoint belongs to the function before it.
 behind='kernel text changed for a moment: .*found cc 31 c0 c3[ 0]*, written by module kyozon_attacks'

@@ -135,9 +135,16 @@ pub(super) fn unexplained<M: KernelMemory>(
     {
         return None;
     }
-    let mut changes = compare_with(rules, baseline, sites, page, start, &after)?;
-    changes.retain(|change| change.address < written.end && written.start < change.end());
-    (!changes.is_empty()).then_some((page, changes))
+    // A change that begins at the end of the page before belongs to that page.
+    for page in [Some(page), page.checked_sub(1)].into_iter().flatten() {
+        let mut changes =
+            compare_with(rules, baseline, sites, page, start, &after).unwrap_or_default();
+        changes.retain(|change| change.address < written.end && written.start < change.end());
+        if !changes.is_empty() {
+            return Some((page, changes));
+        }
+    }
+    None
 }
 
 fn bytes(words: &[u64; WRITE_WORDS]) -> [u8; BYTES] {
@@ -240,6 +247,14 @@ fn is_explained<M: KernelMemory>(
             _ => continue,
         };
         around.accept(at, length);
+    }
+    // Another probe's breakpoint or jump, which this write has not changed, was judged when it was written. It may be
+    // gone since, and with it what explained it.
+    let behind = around.offset(written.end)?..judged.end;
+    let is_patched =
+        |at: &usize| matches!(around.live[*at], INT3 | JMP) && around.live[*at] != around.copy[*at];
+    if let Some(at) = behind.clone().find(is_patched) {
+        around.accept(at, behind.end - at);
     }
     Some(same(&around))
 }

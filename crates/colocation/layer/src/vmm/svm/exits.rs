@@ -172,6 +172,11 @@ impl Cpu {
         let stepped = vector == DEBUG && is_step(vmcb.dr6);
         let mut own = !stepped;
         if let Some(access) = self.end_step() {
+            // Another instruction than the one that faulted, which a step does not fit: it runs again, without.
+            let is_traps = matches!(vector, BREAKPOINT | OVERFLOW);
+            if is_traps || vector == INVALID_OPCODE && access.syscalls {
+                return;
+            }
             if stepped {
                 // If Linux steps over branches, its own trap comes at the next one.
                 let trap = access.trap && !access.branches;

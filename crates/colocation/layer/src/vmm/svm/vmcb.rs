@@ -208,6 +208,10 @@ pub const DEBUG: u64 = 1;
 #[allow(missing_docs)]
 pub const NMI: u64 = 2;
 #[allow(missing_docs)]
+pub const BREAKPOINT: u64 = 3;
+#[allow(missing_docs)]
+pub const OVERFLOW: u64 = 4;
+#[allow(missing_docs)]
 pub const INVALID_OPCODE: u64 = 6;
 #[allow(missing_docs)]
 pub const GENERAL_PROTECTION: u64 = 13;

@@ -104,6 +104,40 @@ fn linux_patches_neighbours_together() {
 }
 
 #[test]
+fn a_change_behind_one_in_the_page_before_is_found() {
+    let mut world = World::new();
+    let edge = TEXT + 0x1000;
+    let last = world.byte(edge - 1);
+    // A lone breakpoint of Linux's is not shown.
+    world.put(edge - 1, &[INT3]);
+    world.judge(edge, &[0x31, 0xc0, 0xc3], SPACE);
+    world.put(edge - 1, &[last]);
+    let found = world.passes(3);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].what, "kernel text changed for a moment");
+}
+
+#[test]
+fn a_neighbour_that_was_judged_before_is_not_judged_again() {
+    let mut world = World::new();
+    let neighbour = VICTIM + 8;
+    let original: Vec<u8> = (neighbour..).take(5).map(|at| world.byte(at)).collect();
+    // A probe's jump that nothing explains any more, and a write before it.
+    world.put(neighbour, &near(neighbour, JMP, OTHER));
+    let first = world.byte(VICTIM + 5);
+    world.judge(VICTIM + 5, &[INT3], SPACE);
+    world.put(VICTIM + 5, &[INT3]);
+    world.judge(VICTIM + 5, &[first], SPACE);
+    world.put(VICTIM + 5, &[first]);
+    // This one is Linux's neither in kind nor by its place.
+    world.judge(VICTIM + 6, &[0xc3, 0xc3], SPACE);
+    world.put(neighbour, &original);
+    let found = world.passes(2);
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].address, VICTIM + 6);
+}
+
+#[test]
 fn linux_patches_its_sites() {
     let mut world = World::new();
     let kernel = Profile::decode(&world.profile).unwrap();
