@@ -25,6 +25,7 @@ use kyozon_monitor::profile::build::{build, Sources};
 use kyozon_monitor::profile::Profile;
 use kyozon_monitor::registry;
 use serde_json::{json, Value};
+use std::collections::HashSet;
 use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
@@ -63,7 +64,8 @@ pub struct Outcome {
     name: &'static str,
     /// Number of items (tasks, pages) of its last pass; `None` if it has not completed the passes that it needs.
     items: Option<u64>,
-    /// Number of items that could not be judged, and of differences that Linux may have been making.
+    /// Number of items that could not be judged, of pages that the image lacks, of differences that Linux may have been
+    /// making, and of suspects that only later looks could confirm.
     unjudged: u64,
     findings: Vec<Finding>,
 }
@@ -91,9 +93,10 @@ pub fn inspect(path: &Path, package: Option<&Path>) -> Result<Inspection> {
     let dump = Dump::open(path)?;
     let shown = || path.display().to_string();
     let description = Description::find(&dump).with_context(shown)?;
-    let (profile, code, warning) = description.profile(package)?;
-    let profile = Profile::decode(&profile)?;
+    let (profile, code, warning) = description.profile(package).with_context(shown)?;
+    let profile = Profile::decode(&profile).with_context(shown)?;
     let kernel = Kernel::new(&profile, &dump);
+    dump.take_lacking();
     let mut checks = Vec::new();
     for mut check in registry::make::<Dump>(&profile, 0)? {
         let name = check.about().name;
@@ -113,7 +116,8 @@ pub fn inspect(path: &Path, package: Option<&Path>) -> Result<Inspection> {
             outcome.unjudged = retries;
         }
         let coverage = check.coverage();
-        outcome.unjudged += coverage.unjudged + coverage.dropped;
+        outcome.unjudged += coverage.unjudged + coverage.dropped + check.waiting();
+        outcome.unjudged += dump.take_lacking();
         checks.push(outcome);
     }
     Ok(Inspection {
@@ -193,10 +197,14 @@ impl Description {
         let mut known: Result<Self> = Err(anyhow!(
             "no Linux kernel found: the image has no VMCOREINFO, neither as a note nor at the beginning of a page"
         ));
-        for (number, information) in Information::all(dump).enumerate() {
+        let mut likely = HashSet::new();
+        for information in Information::all(dump) {
+            if Tables::are_named(&information) && !likely.insert(information.clone()) {
+                continue;
+            }
             ensure!(
-                number < MAX_CANDIDATES,
-                "more than {MAX_CANDIDATES} of its pages look like a VMCOREINFO"
+                likely.len() <= MAX_CANDIDATES,
+                "more than {MAX_CANDIDATES} of its pages look like a VMCOREINFO: use an ELF core with a VMCOREINFO note"
             );
             match (&known, Self::read(dump, &information)) {
                 (Ok(first), Ok(second)) if !first.is_same(&second) => bail!(
@@ -213,8 +221,8 @@ impl Description {
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        (&self.symbols, &self.btf, &self.notes, self.text_physical)
-            == (&other.symbols, &other.btf, &other.notes, other.text_physical)
+        (&self.release, &self.symbols, &self.btf, &self.notes, self.text_physical)
+            == (&other.release, &other.symbols, &other.btf, &other.notes, other.text_physical)
     }
 
     fn read(dump: &Dump, information: &Information) -> Result<Self> {
@@ -307,7 +315,8 @@ impl Inspection {
 
     /// The exit status.
     pub fn status(&self) -> u8 {
-        let is_limited = self.checks.iter().any(Outcome::is_limited);
+        let is_limited =
+            matches!(self.code, Code::AsFound(_)) || self.checks.iter().any(Outcome::is_limited);
         match self.findings().next() {
             Some(_) => FOUND,
             None if is_limited => UNJUDGED,

@@ -33,7 +33,7 @@ number() {
 # The headers have 56 bytes each. The second one is that of the first range: its place in the file is at byte 8.
 start=$(number $(($(number 32) + 56 + 8)))
 tail -c +$((start + 1)) "$dump" | head -c 512M >"$SCRATCH/plain"
-inspect --image "$SCRATCH/plain" | grep -E 'plain|verdict|status'
+inspect --image "$SCRATCH/plain" --kernel-image "$right" | grep -E 'plain|verdict|status'
 
 run 'insmod /m/kyozon-attacks.ko
 sleep 1000 & pid=$!

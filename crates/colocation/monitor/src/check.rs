@@ -156,6 +156,11 @@ pub trait Check<M: KernelMemory> {
     ) {
     }
 
+    /// Number of suspects that only further looks can confirm.
+    fn waiting(&self) -> u64 {
+        0
+    }
+
     /// Whether the check still sees what it reported as a finding of kind `what` at `address`.
     fn stands(&self, what: &str, address: u64) -> bool;
 

@@ -73,7 +73,12 @@ impl<K: Copy + PartialEq> Confirm<K> {
 
     /// Whether a suspect needs more looks.
     pub fn is_waiting(&self) -> bool {
-        self.suspects.iter().any(|suspect| suspect.looks < self.looks)
+        self.waiting().next().is_some()
+    }
+
+    /// The suspects that need more looks.
+    pub fn waiting(&self) -> impl Iterator<Item = K> + '_ {
+        self.suspects.iter().filter(|suspect| suspect.looks < self.looks).map(|it| it.key)
     }
 
     /// Takes the confirmed suspects that were not reported, each with its value.

@@ -335,6 +335,10 @@ impl<M: KernelMemory> Check<M> for HookCheck {
         self.coverage
     }
 
+    fn waiting(&self) -> u64 {
+        self.confirm.waiting().count() as u64
+    }
+
     fn stands(&self, what: &str, address: u64) -> bool {
         self.confirm.stands(|key| {
             let name = match key.wrong {

@@ -73,6 +73,15 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         self.walk_page_tables(address)
     }
 
+    /// The same, for an access.
+    fn located(&self, address: u64) -> Option<u64> {
+        let physical = self.physical(address);
+        if physical.is_none() {
+            self.memory.lacks(address);
+        }
+        physical
+    }
+
     /// The word at `address`, a multiple of 8 in the kernel's image.
     fn image_word(&self, address: u64) -> Option<u64> {
         let profile = self.profile;
@@ -132,7 +141,7 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
     /// The eight bytes at `address`; a single read if it is a multiple of 8.
     pub fn u64(&self, address: u64) -> Option<u64> {
         if address.is_multiple_of(8) {
-            return self.physical_word(self.physical(address)?);
+            return self.physical_word(self.located(address)?);
         }
         self.array(address).map(u64::from_le_bytes)
     }
@@ -165,7 +174,7 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         let mut at = address;
         let mut rest = into;
         while !rest.is_empty() {
-            let (page, offset) = self.page_of(self.physical(at)?)?;
+            let (page, offset) = self.page_of(self.located(at)?)?;
             let length = rest.len().min(PAGE_BYTES as usize - offset);
             let (part, behind) = rest.split_at_mut(length);
             copy(page, offset, part);

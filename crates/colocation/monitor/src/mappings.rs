@@ -266,6 +266,10 @@ impl<M: KernelMemory> Check<M> for MappingCheck {
         self.coverage
     }
 
+    fn waiting(&self) -> u64 {
+        self.confirm.waiting().count() as u64
+    }
+
     fn stands(&self, what: &str, address: u64) -> bool {
         self.confirm.stands(|key| match key {
             Key::Hidden(start) => what == HIDDEN && start == address,
@@ -333,6 +337,9 @@ impl<M: KernelMemory> Check<M> for MappingCheck {
             return Step::Spent;
         }
         self.stage = Stage::Rests;
+        // Whoever shows other tables than those in use shows fewer.
+        let text = (self.text.end - self.text.start) / PAGE_BYTES;
+        self.coverage.unjudged = u64::from(self.pages < text);
         self.coverage.learning = false;
         for (key, bytes) in self.confirm.take() {
             let finding = Self::finding(kernel, self.owners.as_ref(), key, bytes);

@@ -20,4 +20,7 @@ pub trait KernelMemory {
 
     /// The page at physical address `physical`, a multiple of [`PAGE_BYTES`]; `None` if that is not System RAM.
     fn page(&self, physical: u64) -> Option<&Page>;
+
+    /// Something was to be read at the virtual `address`, where nothing is mapped.
+    fn lacks(&self, _address: u64) {}
 }

@@ -253,6 +253,11 @@ impl<M: KernelMemory> Check<M> for ModuleCheck {
         self.coverage
     }
 
+    fn waiting(&self) -> u64 {
+        let is_new = |key: &Key| !self.confirm.stands(|known| known == *key);
+        self.confirm.waiting().chain(self.in_change.waiting().filter(is_new)).count() as u64
+    }
+
     fn stands(&self, what: &str, address: u64) -> bool {
         let is = |key| match key {
             Key::Module(module) => what == HIDDEN && module == address,

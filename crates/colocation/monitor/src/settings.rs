@@ -195,6 +195,10 @@ impl<M: KernelMemory> Check<M> for SettingCheck {
         Coverage { unjudged: self.unjudged, ..Coverage::default() }
     }
 
+    fn waiting(&self) -> u64 {
+        self.confirm.waiting().count() as u64
+    }
+
     fn stands(&self, _what: &str, address: u64) -> bool {
         self.confirm.stands(|at| at == address)
     }

@@ -306,6 +306,10 @@ impl<M: KernelMemory> Check<M> for TaskCheck {
         self.coverage
     }
 
+    fn waiting(&self) -> u64 {
+        self.suspects.iter().filter(|suspect| !suspect.reported).count() as u64
+    }
+
     fn step(
         &mut self,
         kernel: &Kernel<'_, M>,

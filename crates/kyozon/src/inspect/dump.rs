@@ -5,7 +5,8 @@
 
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use kyozon_monitor::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -18,6 +19,8 @@ const CHUNK: u64 = 512;
 const MAX_RANGES: usize = 4096;
 const MAX_NOTES: u64 = 16 << 20;
 const MAX_MEMORY: u64 = 1 << 46;
+/// Maximum number of pages that are counted as lacking.
+const MAX_LACKING: usize = 4096;
 
 const ELF_MAGIC: &[u8] = b"\x7fELF";
 /// A 64-bit file, little-endian.
@@ -56,6 +59,8 @@ pub struct Dump {
     ranges: Vec<Range>,
     /// The notes of an ELF core.
     pub notes: Vec<u8>,
+    /// The pages, by physical or virtual address, that were to be read and are not in the file.
+    lacking: RefCell<BTreeSet<u64>>,
 }
 
 impl Dump {
@@ -78,7 +83,14 @@ impl Dump {
         let mut head = [0; ELF_HEADER];
         let shown = head.len().min(bytes as usize);
         file.read_exact_at(&mut head[..shown], 0).context("read its beginning")?;
-        let mut dump = Self { file, format: "", bytes, ranges: Vec::new(), notes: Vec::new() };
+        let mut dump = Self {
+            file,
+            format: "",
+            bytes,
+            ranges: Vec::new(),
+            notes: Vec::new(),
+            lacking: RefCell::default(),
+        };
         match &head {
             head if head.starts_with(ELF_MAGIC) => dump.read_elf(head)?,
             head if word(head, 0) == Some(LIME_MAGIC) => dump.read_lime(bytes)?,
@@ -199,6 +211,11 @@ impl Dump {
         self.ranges.retain(|_| !at.next().is_some_and(is_contained));
     }
 
+    /// Number of pages that were to be read and are not in the file, since the last call.
+    pub fn take_lacking(&self) -> u64 {
+        self.lacking.take().len() as u64
+    }
+
     /// Number of ranges of memory, and bytes in them.
     pub fn extent(&self) -> (usize, u64) {
         (self.ranges.len(), self.ranges.iter().map(|range| range.bytes).sum())
@@ -228,7 +245,24 @@ impl Dump {
 }
 
 impl KernelMemory for Dump {
+    fn lacks(&self, address: u64) {
+        let mut lacking = self.lacking.borrow_mut();
+        if lacking.len() < MAX_LACKING {
+            lacking.insert(address / PAGE_BYTES);
+        }
+    }
+
     fn page(&self, physical: u64) -> Option<&Page> {
+        let page = self.find(physical);
+        if page.is_none() {
+            self.lacks(physical);
+        }
+        page
+    }
+}
+
+impl Dump {
+    fn find(&self, physical: u64) -> Option<&Page> {
         let range = self.range(physical)?;
         let number = (physical - range.physical) / PAGE_BYTES;
         let slots = range.chunks.get((number / CHUNK) as usize)?;

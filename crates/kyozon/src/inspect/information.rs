@@ -5,7 +5,7 @@
 //! `Documentation/admin-guide/kdump/vmcoreinfo.rst`.
 
 use super::dump::Dump;
-use anyhow::{Context, Result};
+use anyhow::{ensure, Context, Result};
 use kyozon_monitor::memory::KernelMemory;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,7 +15,7 @@ const FIRST: &[u8; 10] = b"OSRELEASE=";
 const IMAGE: u64 = 0xffff_ffff_8000_0000;
 
 /// The text.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Information(String);
 
 impl Information {
@@ -37,9 +37,12 @@ impl Information {
     ///
     /// # Errors
     ///
-    /// It is missing.
+    /// It is missing, or has characters that no release has: it is printed.
     pub fn release(&self) -> Result<&str> {
-        self.item("OSRELEASE").context("VMCOREINFO has no OSRELEASE")
+        let release = self.item("OSRELEASE").context("VMCOREINFO has no OSRELEASE")?;
+        let is_usual = |c: char| c.is_ascii_alphanumeric() || "._+~-".contains(c);
+        ensure!(release.chars().all(is_usual), "VMCOREINFO's OSRELEASE is no release: {release:?}");
+        Ok(release)
     }
 
     /// The address of a symbol.
@@ -124,6 +127,10 @@ mod tests {
         assert_eq!(information.release().unwrap(), "6.1");
         let stext = information.symbol("_stext").unwrap();
         assert_eq!(information.physical(stext).unwrap(), 0x00ff_f000);
+        for bad in ["6.1\x1b[8m", "6.1/../x", "6 1"] {
+            let error = Information(format!("OSRELEASE={bad}\n")).release().unwrap_err();
+            assert!(!error.to_string().contains('\x1b'), "{error}");
+        }
         let error = information.symbol("kallsyms_names").unwrap_err().to_string();
         assert!(error.contains("where kallsyms_names is"), "{error}");
     }

@@ -15,6 +15,9 @@ const MAX_NAMES: u64 = 32 << 20;
 const MAX_NAME: usize = 1024;
 const MAX_LISTING: usize = 128 << 20;
 const TOKENS: usize = 256;
+/// The parts, as their symbols end.
+const PARTS: [&str; 6] =
+    ["num_syms", "names", "token_table", "token_index", "offsets", "relative_base"];
 /// Maximum bytes of all tokens.
 const MAX_TOKENS: usize = 16 << 10;
 
@@ -28,6 +31,11 @@ pub struct Tables {
 }
 
 impl Tables {
+    /// Whether `information` names all of them.
+    pub fn are_named(information: &Information) -> bool {
+        PARTS.iter().all(|part| information.symbol(&format!("kallsyms_{part}")).is_ok())
+    }
+
     /// Reads the tables that `information` names. `read` gives the bytes at an address of the kernel's image.
     ///
     /// # Errors
@@ -99,7 +107,9 @@ impl Tables {
             let place = self.token_places.get(2 * usize::from(*number)..)?.first_chunk()?;
             let token = self.tokens.get(usize::from(u16::from_le_bytes(*place))..)?;
             let end = token.iter().position(|byte| *byte == 0)?;
-            name.push_str(&String::from_utf8_lossy(&token[..end]));
+            // Names are printed.
+            let shown = |byte: &u8| if byte.is_ascii_graphic() { char::from(*byte) } else { '?' };
+            name.extend(token[..end].iter().map(shown));
             if name.len() > MAX_NAME {
                 return None;
             }

@@ -51,6 +51,15 @@ fn byte(dump: &Dump, physical: u64) -> Option<u8> {
 }
 
 #[test]
+fn pages_that_are_not_there_are_counted() {
+    let dump = open(&core(&[(0x5000, PAGE)], b"")).expect("a core");
+    assert!(dump.page(0x5000).is_some() && dump.take_lacking() == 0);
+    assert!(dump.page(0x6000).is_none() && dump.page(0x6000).is_none());
+    dump.lacks(u64::MAX);
+    assert_eq!((dump.take_lacking(), dump.take_lacking()), (2, 0));
+}
+
+#[test]
 fn memory_of_a_core_is_found_by_address() {
     // Whole pages only, a range in another one, and one that begins with half a page.
     let ranges = [(0, PAGE + 100), (0x5000, 3 * PAGE), (0x6000, PAGE), (0x9800, 2 * PAGE)];
