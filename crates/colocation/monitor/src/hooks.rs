@@ -172,8 +172,11 @@ pub struct HookCheck {
     owners: Option<OwnerIndex>,
     stage: Stage,
     pass: u32,
-    /// Pointers of this pass.
+    /// Pointers of this pass, and lists of which it did not reach the end.
     pointers: u64,
+    cut_off: u64,
+    /// Sources that the profile does not describe.
+    missing: u64,
     /// The first looks, by the pointers' addresses.
     first: BTreeMap<u64, First>,
     confirm: Confirm<Key>,
@@ -318,6 +321,8 @@ impl Make for HookCheck {
             stage: Stage::Rests,
             pass: 0,
             pointers: 0,
+            cut_off: 0,
+            missing,
             first: BTreeMap::new(),
             confirm: Confirm::new(PASSES),
             pace: Pace::every(PACE),
@@ -367,7 +372,7 @@ impl<M: KernelMemory> Check<M> for HookCheck {
         let done = loop {
             match self.stage {
                 Stage::Rests => {
-                    (self.stage, self.pointers) = (Stage::Owners, 0);
+                    (self.stage, self.pointers, self.cut_off) = (Stage::Owners, 0, 0);
                     self.pass = self.pass.wrapping_add(1);
                 }
                 Stage::Owners => {
@@ -398,7 +403,10 @@ impl<M: KernelMemory> Check<M> for HookCheck {
                         None => Stage::Source(number + 1, Cursor::default(), 0),
                         Some(next) if next.list != at.list => Stage::Source(number, next, 0),
                         Some(next) if parts < MAX_PARTS => Stage::Source(number, next, parts + 1),
-                        Some(next) => Stage::Source(number, next.next_list(), 0),
+                        Some(next) => {
+                            self.cut_off += 1;
+                            Stage::Source(number, next.next_list(), 0)
+                        }
                     };
                 }
             }
@@ -412,6 +420,7 @@ impl<M: KernelMemory> Check<M> for HookCheck {
         }
         self.stage = Stage::Rests;
         self.coverage.learning = false;
+        self.coverage.unjudged = self.missing + self.cut_off;
         for (key, value) in self.confirm.take() {
             self.finding(kernel, key, value).into_iter().for_each(&mut *found);
         }

@@ -53,8 +53,18 @@ const PROGRAMS: [(&str, &str); 3] =
     [("modprobe_path", ""), ("core_pattern", "|"), ("poweroff_cmd", "")];
 /// Bytes of a path that are read.
 const PATH_BYTES: usize = 128;
-/// Where systems keep programs.
-const SYSTEMS: [&str; 4] = ["/usr/", "/sbin/", "/bin/", "/lib/"];
+/// Where systems keep programs; and what administrators have the kernel start instead of any.
+const SYSTEMS: [&str; 9] = [
+    "/usr/",
+    "/sbin/",
+    "/bin/",
+    "/lib/",
+    "/lib64/",
+    "/opt/",
+    "/nix/store/",
+    "/gnu/store/",
+    "/dev/null",
+];
 /// Where no system keeps them, even at the first look: anybody may write there, or it differs from process to process.
 const NOBODYS: [&str; 4] = ["/tmp/", "/var/tmp/", "/dev/", "/proc/"];
 
@@ -144,12 +154,16 @@ impl SettingCheck {
             };
         }
         let program = self.programs.iter().find(|it| it.address == address);
+        let found = program.and_then(|program| program.text(kernel)).unwrap_or_default();
+        let first = program.and_then(|program| program.first.clone());
         Finding {
             what: "kernel's program redirected".into(),
             address,
             symbol: program.map_or("", |program| program.name).into(),
-            expected: program.and_then(|program| program.first.clone()).unwrap_or_default(),
-            found: program.and_then(|program| program.text(kernel)).unwrap_or_default(),
+            expected: first
+                .filter(|first| *first != found)
+                .unwrap_or_else(|| "one of the system's".into()),
+            found,
             ..Finding::new(Class::ProgramRedirected)
         }
     }

@@ -465,6 +465,7 @@ fn a_list_without_end_does_not_keep_the_check_from_others() {
     world.set(raw, OBJECT + 0x100);
     let slot = world.at("notifier_block", "notifier_call", OBJECT + 0x100);
     world.hides(slot, "hidden notifier, netdev_chain");
+    assert_eq!(world.check.coverage.unjudged, 1);
 }
 
 #[test]

@@ -115,6 +115,7 @@ fn a_program_outside_the_system_is_found() {
     assert_eq!(w.path(CORE, "|/tmp/x %P").len(), 1);
     let good = [
         (MODPROBE, ""),
+        (MODPROBE, "/dev/null"),
         (MODPROBE, "/usr/bin/true"),
         (CORE, "/tmp/core.%p"),
         (CORE, "|/usr/lib/systemd/x %P"),
@@ -126,7 +127,13 @@ fn a_program_outside_the_system_is_found() {
 
 #[test]
 fn a_program_of_the_first_look_may_lie_anywhere_but_where_anybody_writes() {
-    for (path, count) in [("/run/current-system/modprobe", 0), ("/nix/x", 0), ("/tmp/x", 1)] {
+    for (path, count) in [
+        ("/run/current-system/modprobe", 0),
+        ("/nix/x", 0),
+        ("/dev/null", 0),
+        ("/tmp/x", 1),
+        ("/dev/shm/x", 1),
+    ] {
         let mut w = World::new();
         w.put(MODPROBE, path);
         assert_eq!(w.look(5).len(), count, "{path}");
