@@ -76,6 +76,9 @@ pub enum Command {
         /// The same as --format json
         #[arg(long, conflicts_with = "format")]
         json: bool,
+        /// Print those in an image of a machine's memory, with the time since the load
+        #[arg(long, value_name = "FILE", conflicts_with = "follow")]
+        image: Option<PathBuf>,
     },
     /// Look for tampering in an image of a machine's memory
     ///

@@ -3,13 +3,14 @@
 mod format;
 pub mod journal;
 pub(crate) mod meaning;
+pub mod saved;
 
 use crate::checks::nanoseconds;
 use crate::colocation::loaded;
 use crate::machine::{Machine, Now};
 use anyhow::{bail, Result};
 pub use format::Format;
-use format::{Event, Line, Origin};
+use format::{Event, Line, Origin, When};
 use kyozon_abi::events::{EventRecord, EVENT_TEXT_BYTES};
 use kyozon_channel::events::{printable, EventReader, Unusable};
 use kyozon_channel::memory::Load;
@@ -50,12 +51,12 @@ fn print_to<M: Machine>(
         return Ok(ExitCode::from(3));
     };
     let origin = origin(machine, ring.loaded_tsc());
-    let (khz, now) = (ring.tsc_khz(), machine.now());
+    let (khz, now) = (ring.tsc_khz(), Some(machine.now()));
     let mut printer = Printer { out, format, origin, khz, now, partial: None };
     loop {
         // Checked before draining, so that the last records are printed.
         let continues = follow && ring.is_open();
-        printer.now = machine.now();
+        printer.now = Some(machine.now());
         printer.drain(&mut ring)?;
         if !continues {
             printer.finish_line()?;
@@ -99,7 +100,8 @@ struct Printer<'a, W> {
     format: Format,
     origin: Origin,
     khz: u64,
-    now: Now,
+    /// `None` if it is not known: times are counted from the load.
+    now: Option<Now>,
     /// An incomplete line and its first record.
     partial: Option<(EventRecord, String)>,
 }
@@ -148,21 +150,18 @@ impl<W: Write> Printer<'_, W> {
 
     fn finish_line(&mut self) -> Result<()> {
         let Some((record, text)) = self.partial.take() else { return Ok(()) };
-        let age_ms = nanoseconds(self.now.tsc.saturating_sub(record.tsc), self.khz) / 1_000_000;
-        let time = utc(self.now.unix_ms.saturating_sub(age_ms));
+        let milliseconds =
+            |from: u64, to: u64| nanoseconds(to.saturating_sub(from), self.khz) / 1_000_000;
+        let when = match self.now {
+            Some(now) => {
+                let age_ms = milliseconds(record.tsc, now.tsc);
+                When::Utc { time: utc(now.unix_ms.saturating_sub(age_ms)), age_ms }
+            }
+            None => When::SinceLoad { ms: milliseconds(self.origin.loaded_tsc, record.tsc) },
+        };
         let (class, code) = Class::of_event(record.code);
         let EventRecord { sequence, kind, tsc, tick, .. } = record;
-        self.write(&Line::Event(Event {
-            sequence,
-            kind,
-            tsc,
-            tick,
-            class,
-            code,
-            time,
-            age_ms,
-            text,
-        }))
+        self.write(&Line::Event(Event { sequence, kind, tsc, tick, class, code, when, text }))
     }
 
     fn write(&mut self, line: &Line) -> Result<()> {

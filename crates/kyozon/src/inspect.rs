@@ -3,7 +3,7 @@
 //! Everything about the kernel comes from the image: its symbols, its types, the addresses at which it lies. Only the
 //! kernel package's image, if it is at hand, says what code and read-only data should be.
 
-mod dump;
+pub(crate) mod dump;
 mod information;
 mod symbols;
 #[cfg(test)]

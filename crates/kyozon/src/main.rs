@@ -61,7 +61,15 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
             }
             code = report::exit_code(&status);
         }
-        Command::Events { follow, format, json } => {
+        Command::Events { image: Some(image), format, json, .. } => {
+            let format = if json { Format::Json } else { format };
+            let missing = events::saved::print(&image, &mut out, format)?;
+            if missing > 0 {
+                let name = image.display();
+                console::message(&format!("kyozon: warning: {name} lacks {missing} records"));
+            }
+        }
+        Command::Events { follow, format, json, image: None } => {
             let format = if json { Format::Json } else { format };
             if format == Format::Journal {
                 let mut journal = Journal::connect(Path::new(journal::SOCKET))?;

@@ -48,6 +48,15 @@ pub enum Line {
     Unloaded,
 }
 
+/// When an event was.
+#[derive(Clone, Debug)]
+pub enum When {
+    /// RFC 3339, UTC, and the time until now.
+    Utc { time: String, age_ms: u64 },
+    /// The time of an event in an image of memory.
+    SinceLoad { ms: u64 },
+}
+
 /// An event of the ring.
 #[derive(Clone, Debug)]
 pub struct Event {
@@ -62,9 +71,7 @@ pub struct Event {
     pub class: Option<Class>,
     /// Which check, which vector.
     pub code: u32,
-    /// RFC 3339, UTC.
-    pub time: String,
-    pub age_ms: u64,
+    pub when: When,
     /// Printable ASCII.
     pub text: String,
 }
@@ -95,6 +102,13 @@ impl Line {
             Self::Event(event) => severity(event.kind, event.class),
             Self::Lost(_) => Severity::Warning,
             Self::Unloaded => Severity::Notice,
+        }
+    }
+
+    fn time(&self) -> Option<&str> {
+        match self {
+            Self::Event(Event { when: When::Utc { time, .. }, .. }) => Some(time),
+            _ => None,
         }
     }
 
@@ -133,7 +147,11 @@ fn text(line: &Line) -> String {
         EVENT_NOTE => "note".into(),
         known => kind(known).to_uppercase(),
     };
-    format!("{} {word:7} {}\n", event.time, event.text)
+    let time = match &event.when {
+        When::Utc { time, .. } => time.clone(),
+        When::SinceLoad { ms } => format!("{:7}.{:03} s", ms / 1000, ms % 1000),
+    };
+    format!("{time} {word:7} {}\n", event.text)
 }
 
 fn json_object(origin: &Origin, line: &Line) -> Value {
@@ -150,8 +168,13 @@ fn json_object(origin: &Origin, line: &Line) -> Value {
             object["sequence"] = json!(event.sequence);
             object["tsc"] = json!(event.tsc);
             object["tick"] = json!(event.tick);
-            object["time"] = json!(event.time);
-            object["age_ms"] = json!(event.age_ms);
+            match &event.when {
+                When::Utc { time, age_ms } => {
+                    object["time"] = json!(time);
+                    object["age_ms"] = json!(age_ms);
+                }
+                When::SinceLoad { ms } => object["since_load_ms"] = json!(ms),
+            }
             object["code"] = json!(event.code);
             object["text"] = json!(event.text);
             if let Some(class) = event.class {
@@ -168,10 +191,7 @@ fn json_object(origin: &Origin, line: &Line) -> Value {
 
 fn syslog(origin: &Origin, line: &Line) -> String {
     let priority = 8 * FACILITY + line.severity() as u32;
-    let time = match line {
-        Line::Event(event) => &event.time,
-        _ => "-",
-    };
+    let time = line.time().unwrap_or("-");
     let host = if origin.host.is_empty() { "-" } else { &origin.host };
     let mut structure = String::new();
     for (name, value) in line.fields(origin) {
@@ -195,8 +215,8 @@ fn journal(origin: &Origin, line: &Line) -> String {
     for (name, value) in line.fields(origin) {
         writeln!(message, "KYOZON_{}={value}", name.to_uppercase()).expect("a string takes all");
     }
-    if let Line::Event(event) = line {
-        writeln!(message, "KYOZON_TIME={}", event.time).expect("a string takes all");
+    if let Some(time) = line.time() {
+        writeln!(message, "KYOZON_TIME={time}").expect("a string takes all");
     }
     message
 }

@@ -107,7 +107,8 @@ fn draining_is_bounded_under_a_busy_writer() {
     }
     let mut out = Vec::new();
     let (format, origin) = (Format::Text, Origin::default());
-    let mut printer = Printer { out: &mut out, format, origin, khz: 1, now: NOW, partial: None };
+    let mut printer =
+        Printer { out: &mut out, format, origin, khz: 1, now: Some(NOW), partial: None };
     let mut ring = EventReader::new(Busy(Ring::new(4))).unwrap();
     printer.drain(&mut ring).unwrap();
     let text = String::from_utf8(out).unwrap();
