@@ -17,6 +17,12 @@ use std::sync::atomic::Ordering::Relaxed;
 const RECORD: usize = size_of::<EventRecord>();
 /// Records in a page: the first one's number is a multiple of it.
 const RECORDS: u64 = PAGE_BYTES / RECORD as u64;
+/// Bytes of a ring's head before its statuses, and where the reserved ones begin.
+const HEAD: usize = core::mem::offset_of!(EventRing, checks);
+const RESERVED: usize = core::mem::offset_of!(EventRing, reserved);
+/// Maximum number of rings and of records that an image is believed to have.
+const MAX_RINGS: usize = 64;
+const MAX_RECORDS: usize = 1 << 18;
 /// Rates of time-stamp counters that exist, in kHz.
 const RATES: std::ops::Range<u64> = 100_000..100_000_000;
 
@@ -32,10 +38,15 @@ pub fn print(path: &Path, out: &mut impl Write, format: Format) -> Result<u64> {
         "events of an image have no place in this machine's journal"
     );
     let dump = Dump::open(path)?;
-    let ring = newest(&dump)
+    let all = records(&dump);
+    let (ring, records) = rings(&dump)
+        .into_iter()
+        .map(|ring| (of_ring(&all, &ring), ring))
+        .filter(|(records, _)| !records.is_empty())
+        .map(|(records, ring)| (ring, records))
+        .max_by_key(|(ring, _)| ring.loaded_tsc)
         .context("it has no events: no cokernel was loaded, or the image lacks its pages")
         .with_context(shown)?;
-    let records = records(&dump, &ring);
     let missing = ring.next.min(ring.records.into()) - records.len() as u64;
     let origin = Origin { loaded_tsc: ring.loaded_tsc, ..Origin::default() };
     let mut printer = Printer { out, format, origin, khz: ring.tsc_khz, now: None, partial: None };
@@ -54,10 +65,10 @@ struct Ring {
     loaded_tsc: u64,
 }
 
-/// The ring of the last load.
-fn newest(dump: &Dump) -> Option<Ring> {
+/// The pages that can be a ring's first one.
+fn rings(dump: &Dump) -> Vec<Ring> {
     let rings = dump.pages().filter_map(|at| {
-        let head: [u8; 32] = dump.peek(at)?;
+        let head: [u8; HEAD] = dump.peek(at)?;
         let word = |at: usize| Some(u64::from_le_bytes(*head.get(at..)?.first_chunk()?));
         let first = word(0)?;
         let ring = Ring {
@@ -70,34 +81,36 @@ fn newest(dump: &Dump) -> Option<Ring> {
             && ring.records.is_power_of_two()
             && u64::from(ring.records) >= RECORDS
             && ring.next > 0
-            && RATES.contains(&ring.tsc_khz);
+            && RATES.contains(&ring.tsc_khz)
+            && head.iter().skip(RESERVED).all(|byte| *byte == 0);
         is_one.then_some(ring)
     });
-    rings.max_by_key(|ring| ring.loaded_tsc)
+    rings.take(MAX_RINGS).collect()
 }
 
-/// The records of `ring`, by their numbers.
-fn records(dump: &Dump, ring: &Ring) -> BTreeMap<u64, EventRecord> {
+/// All that can be records.
+fn records(dump: &Dump) -> Vec<EventRecord> {
+    let pages = dump.pages().filter_map(|at| {
+        let first = record(&dump.peek(at)?)?;
+        let page = first.sequence.is_multiple_of(RECORDS).then(|| dump.page(at))??;
+        Some(page.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect::<Vec<u8>>())
+    });
+    let of_page = |page: Vec<u8>| {
+        let slots = (0..).zip(page.as_chunks::<RECORD>().0.to_vec());
+        slots.filter_map(|(slot, bytes)| {
+            record(&bytes).filter(|record| record.sequence % RECORDS == slot)
+        })
+    };
+    pages.flat_map(of_page).take(MAX_RECORDS).collect()
+}
+
+/// Those of `all` that `ring` has, by their numbers.
+fn of_ring(all: &[EventRecord], ring: &Ring) -> BTreeMap<u64, EventRecord> {
     let oldest = ring.next.saturating_sub(ring.records.into());
-    let mut all = BTreeMap::new();
-    for at in dump.pages() {
-        let is_likely = dump.peek(at).is_some_and(|head| {
-            record(&head).is_some_and(|first| first.sequence.is_multiple_of(RECORDS))
-        });
-        let Some(page) = is_likely.then(|| dump.page(at)).flatten() else { continue };
-        let bytes: Vec<u8> =
-            page.iter().flat_map(|word| word.load(Relaxed).to_le_bytes()).collect();
-        for (slot, bytes) in (0..).zip(bytes.as_chunks::<RECORD>().0) {
-            let Some(record) = record(bytes) else { continue };
-            let is_rings = record.sequence % RECORDS == slot
-                && (oldest..ring.next).contains(&record.sequence)
-                && record.tsc >= ring.loaded_tsc;
-            if is_rings {
-                all.entry(record.sequence).or_insert(record);
-            }
-        }
-    }
-    all
+    let is_its = |record: &&EventRecord| {
+        (oldest..ring.next).contains(&record.sequence) && record.tsc >= ring.loaded_tsc
+    };
+    all.iter().filter(is_its).map(|record| (record.sequence, *record)).collect()
 }
 
 /// The record with these bytes, if it can be one.
@@ -116,6 +129,7 @@ fn record(bytes: &[u8; RECORD]) -> Option<EventRecord> {
     };
     let text = record.text.get(..record.text_bytes as usize)?;
     let is_one = (EVENT_NOTE..=EVENT_RESTART).contains(&record.kind)
+        && !text.is_empty()
         && record.continues <= 1
         && text.iter().all(|byte| printable(*byte) == *byte);
     is_one.then_some(record)
