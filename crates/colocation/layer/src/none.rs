@@ -1,9 +1,9 @@
 //! Mode none: nothing stands between Linux and the cokernel. The layer itself writes Linux's memory and the event ring.
 
-use crate::arch::x86_64::{self as arch, entry::layer_yield, user_state::Saved};
-use crate::cokernel::pending::layer_keep_trip;
+use crate::arch::x86_64::{self as arch, user_state::Saved};
 use crate::cokernel::services::{
-    linux_window, no_watch, no_writes, publish, registers_with, repair_with, report, Services,
+    linux_window, no_watch, no_writes, publish, registers_with, repair_with, report, wait_for_tick,
+    Services,
 };
 use crate::cokernel::state::{entry, trip};
 use crate::cokernel::{reports, user_mode};
@@ -45,10 +45,8 @@ extern "C" fn repair(request: *const RepairRequest) -> i64 {
 extern "C" fn reset() -> i64 {
     // SAFETY: a service.
     unsafe { reports::flush_serial() };
-    trip!(result = TRIP_CRASH);
-    // SAFETY: as above. If Linux has a crash kernel, there is no next trip.
-    unsafe { layer_yield() };
-    layer_keep_trip();
+    // If Linux has a crash kernel, there is no next trip.
+    wait_for_tick(TRIP_CRASH);
     reset::machine()
 }
 

@@ -41,9 +41,11 @@ pub fn print(path: &Path, out: &mut impl Write, format: Format) -> Result<u64> {
     let all = records(&dump);
     let (ring, records) = rings(&dump)
         .into_iter()
-        .map(|ring| (of_ring(&all, &ring), ring))
-        .filter(|(records, _)| !records.is_empty())
-        .map(|(records, ring)| (ring, records))
+        .map(|ring| {
+            let records = of_ring(&all, &ring);
+            (ring, records)
+        })
+        .filter(|(_, records)| !records.is_empty())
         .max_by_key(|(ring, _)| ring.loaded_tsc)
         .context("it has no events: no cokernel was loaded, or the image lacks its pages")
         .with_context(shown)?;

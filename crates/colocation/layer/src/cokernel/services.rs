@@ -83,12 +83,17 @@ pub(crate) fn checked_report(from: *const Report) -> Option<(Report, &'static [u
 /// service calls it, last: another trip may begin and end meanwhile.
 pub(crate) fn end() -> i64 {
     if is_spent(&times()) {
-        trip!(result = TRIP_CUT_OFF);
-        // SAFETY: a service, on the cokernel's stack; the next trip continues here.
-        unsafe { layer_yield() };
-        layer_keep_trip();
+        wait_for_tick(TRIP_CUT_OFF);
     }
     0
+}
+
+/// Ends the trip with `result`, one of `TRIP_*`, and continues in the next one. Only a service calls it.
+pub(crate) fn wait_for_tick(result: u32) {
+    trip!(result = result);
+    // SAFETY: a service, on the cokernel's stack; the next trip continues here.
+    unsafe { layer_yield() };
+    layer_keep_trip();
 }
 
 /// Writes a line to the event ring and the serial line.

@@ -1,12 +1,11 @@
 //! The layer of mode vmm, in the cokernel's guest. Only the hypervisor can write to Linux's memory and to the event
 //! ring, so the layer calls it for both. A trip, a tick and every other service are the same as in mode none.
 
-use crate::arch::x86_64::entry::layer_yield;
-use crate::cokernel::pending::layer_keep_trip;
 use crate::cokernel::services::{
-    checked_report, checked_status, end, linux_window, registers_with, repair_with, Services,
+    checked_report, checked_status, end, linux_window, registers_with, repair_with, wait_for_tick,
+    Services,
 };
-use crate::cokernel::state::{entry, space, trip};
+use crate::cokernel::state::{entry, space};
 use core::arch::asm;
 use kyozon_abi::events::StatusWords;
 use kyozon_abi::layer::{
@@ -81,10 +80,7 @@ extern "C" fn report(from: *const Report) -> i64 {
 
 extern "C" fn reset() -> i64 {
     while call(CALL_RESET, 0, 0) == RESET_WAITS {
-        trip!(result = TRIP_CUT_OFF);
-        // SAFETY: a service, on the cokernel's stack; the next trip continues here.
-        unsafe { layer_yield() };
-        layer_keep_trip();
+        wait_for_tick(TRIP_CUT_OFF);
     }
     SERVICE_UNAVAILABLE
 }
