@@ -8,6 +8,7 @@
 mod formats;
 mod hrtimers;
 mod kprobes;
+pub mod listing;
 mod mounts;
 mod netfilter;
 mod notifiers;
@@ -120,6 +121,43 @@ enum Wrong {
     Changed,
 }
 
+/// Who owns what a hook leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owned {
+    /// The kernel's image.
+    ByKernel,
+    /// The code of a listed module.
+    ByModule,
+    /// Something else that Linux lists.
+    Listed,
+    ByNobody,
+}
+
+/// Who owns what `hook` leads to, by the last reading of `index`. The kernel's code lies in `text`.
+fn owned<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    index: &OwnerIndex,
+    text: &Range<u64>,
+    hook: &Hook,
+) -> Owned {
+    let is_own = match hook.target {
+        Target::Data => kernel.in_image(hook.value),
+        _ => text.contains(&hook.value),
+    };
+    let code = index.find(hook.value).filter(|code| match hook.target {
+        Target::Data => code.kind != Kind::Pack,
+        _ => !matches!(code.kind, Kind::Data | Kind::Pack),
+    });
+    match code {
+        Some(code) if code.kind == Kind::Module => Owned::ByModule,
+        Some(_) => Owned::Listed,
+        None if is_own => Owned::ByKernel,
+        // Since that reading, it may have come.
+        None if owner::outside(kernel, index.owners(), hook.value).is_some() => Owned::Listed,
+        None => Owned::ByNobody,
+    }
+}
+
 /// What is judged: a pointer of a source's object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
@@ -205,23 +243,12 @@ impl HookCheck {
                 confirm.see(Key { wrong, source: number, object, slot, function }, value);
             };
             let exists = |value| kernel.in_image(value) || index.find(value).is_some();
-            let is_own = match hook.target {
-                Target::Data => kernel.in_image(hook.value),
-                _ => text.contains(&hook.value),
-            };
-            let owner = index.find(hook.value).filter(|code| match hook.target {
-                Target::Data => code.kind != Kind::Pack,
-                _ => !matches!(code.kind, Kind::Data | Kind::Pack),
-            });
-            if !is_own
-                && owner.is_none()
-                && owner::outside(kernel, index.owners(), hook.value).is_none()
-            {
+            let owned = owned(kernel, index, text, &hook);
+            if owned == Owned::ByNobody {
                 return see(Wrong::Hidden, 0);
             }
             if let Target::Hooks(function) = hook.target {
-                let is_module = owner.is_some_and(|code| code.kind == Kind::Module);
-                if is_module && sensitive::shows(kernel, function).is_some() {
+                if owned == Owned::ByModule && sensitive::shows(kernel, function).is_some() {
                     see(Wrong::Sensitive, function);
                 }
             }

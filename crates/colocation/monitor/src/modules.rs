@@ -7,6 +7,7 @@
 //! Linux sets the bits of `tainted_mask` and clears none, and each listed module keeps the bits that it set.
 
 mod layout;
+pub mod listing;
 #[cfg(test)]
 mod tests;
 
@@ -147,9 +148,6 @@ impl ModuleCheck {
     /// Judges what the pass has read.
     fn judge<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, layout: &Layout) {
         let mut taints = self.taints;
-        let known = LIST
-            | if layout.tree.is_some() { TREE } else { 0 }
-            | if layout.sysfs.is_some() { SYSFS } else { 0 };
         for &(module, places) in &self.modules {
             let state = kernel.u32(module.wrapping_add(layout.state)).map(u64::from);
             let is_live = state == Some(layout.live);
@@ -158,7 +156,7 @@ impl ModuleCheck {
             if is_live && places & LIST != 0 {
                 taints |= own.unwrap_or(0);
             }
-            let expected = if is_live { known } else { known & !SYSFS };
+            let expected = layout.expected(is_live);
             if places & expected != expected {
                 // A module can move from place to place, and say now this, now that.
                 if is_live {

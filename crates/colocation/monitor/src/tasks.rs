@@ -14,6 +14,7 @@
 mod hooks;
 mod layout;
 mod list_cursor;
+pub mod listing;
 mod pass;
 mod privileges;
 mod repair;

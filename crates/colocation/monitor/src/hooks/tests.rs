@@ -320,6 +320,39 @@ fn kernel_threads() {
 }
 
 #[test]
+fn listing_has_what_leads_out_of_the_kernel() {
+    let world = World::new();
+    let probe = world.object("kprobe", OBJECT, &[("addr", GETDENTS + 4), ("pre_handler", CODE)]);
+    world.set(variable("kprobe_table"), world.at("kprobe", "hlist", probe));
+    world.link(variable("formats"), world.at("linux_binfmt", "lh", OBJECT + 0x1000));
+    world.object(
+        "linux_binfmt",
+        OBJECT + 0x1000,
+        &[("load_binary", NOBODY), ("core_dump", HANDLER)],
+    );
+    let profile = Profile::decode(&world.profile).unwrap();
+    let listed = listing::list(&Kernel::new(&profile, &world.memory)).unwrap();
+    let row = |hook: &listing::Hook| {
+        let function = hook.function.as_deref().unwrap_or("-");
+        let owner = hook.owner.as_deref().unwrap_or("nobody");
+        format!("{} {} {function} {:#x} {owner}", hook.kind, hook.object, hook.target)
+    };
+    assert_eq!(
+        listed.hooks.iter().map(row).collect::<Vec<_>>(),
+        [
+            "binary format 0xffff888000011000 - 0xffffffffc1234560 nobody",
+            "kprobe handler kprobe of __x64_sys_getdents64+0x4 __x64_sys_getdents64+0x4 \
+             0xffffffffc0000000 module evil",
+        ]
+    );
+    assert!(listed.own > 0 && listed.is_complete);
+    // A list without an end.
+    let link = world.at("linux_binfmt", "lh", OBJECT + 0x1000);
+    world.set(link, link);
+    assert!(!listing::list(&Kernel::new(&profile, &world.memory)).unwrap().is_complete);
+}
+
+#[test]
 fn a_listed_module_may_not_hook_what_user_space_is_told() {
     let mut world = World::new();
     let probe = world.object("kprobe", OBJECT, &[("addr", GETDENTS + 4), ("pre_handler", CODE)]);

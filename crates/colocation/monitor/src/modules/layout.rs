@@ -1,5 +1,6 @@
 //! Where Linux keeps modules.
 
+use super::{LIST, SYSFS, TREE};
 use crate::owner::Owners;
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
@@ -71,6 +72,12 @@ impl Layout {
             sysfs: sysfs(profile),
             taints: profile.symbol("tainted_mask"),
         })
+    }
+
+    /// The places that must have a module. Sysfs has it later than the others, and loses it earlier.
+    pub fn expected(&self, is_live: bool) -> u64 {
+        let sysfs = self.sysfs.is_some() && is_live;
+        LIST | if self.tree.is_some() { TREE } else { 0 } | if sysfs { SYSFS } else { 0 }
     }
 
     /// The list of modules.

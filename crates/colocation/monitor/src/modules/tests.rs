@@ -165,6 +165,26 @@ fn a_module_that_one_place_lacks_is_hidden() {
 }
 
 #[test]
+fn listing_has_every_module_and_what_lacks_it() {
+    let world = World::new();
+    let profile = Profile::decode(&world.profile).unwrap();
+    let kernel = Kernel::new(&profile, &world.memory);
+    let rows = || {
+        let rows = listing::list(&kernel).unwrap().unwrap().into_iter();
+        rows.map(|row| (row.name, row.address, row.taints, row.missing)).collect::<Vec<_>>()
+    };
+    let first = (String::from("first"), FIRST, 1 << 12, std::vec![]);
+    let second = |missing| (String::from("second"), SECOND, 0, missing);
+    assert_eq!(rows(), [first.clone(), second(std::vec![])]);
+    world.list(&[FIRST]);
+    assert_eq!(rows(), [first.clone(), second(std::vec!["the module list"])]);
+    world.sysfs(&[FIRST]);
+    assert_eq!(rows(), [first.clone(), second(std::vec!["the module list", "sysfs"])]);
+    world.set(SECOND + STATE, 2);
+    assert_eq!(rows(), [first, second(std::vec!["the module list"])]);
+}
+
+#[test]
 fn a_module_that_says_it_is_going_is_found_later() {
     let mut world = World::new();
     world.list(&[FIRST]);

@@ -50,7 +50,7 @@ pub enum Recheck {
 
 /// Why a task may be missing from a view, for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Excuse {
+pub enum Excuse {
     None,
     /// It claims that its fork is unfinished.
     New,
@@ -148,7 +148,7 @@ fn missing_views<M: KernelMemory>(
 }
 
 /// What excuses a task that is missing from a view.
-fn excuse<M: KernelMemory>(
+pub fn excuse<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TaskLayout,
     identity: &Identity,
@@ -171,6 +171,25 @@ fn excuse<M: KernelMemory>(
     }
 }
 
+/// Of a task that the views `bits` have: the views that must have it and do not, and the lists whose walk did not reach
+/// it although it appears linked; `None` if there are none. In views that are `incomplete`, the walk proves nothing.
+pub fn lacking<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &TaskLayout,
+    identity: &Identity,
+    task: &TaskState,
+    bits: u8,
+    incomplete: u8,
+) -> Option<(u8, u8)> {
+    let lacking = layout.expected(task.is_leader()) & !bits;
+    if lacking == 0 {
+        return None;
+    }
+    let missing = missing_views(kernel, layout, identity, task);
+    let unreached = lacking & LISTS & !missing & !incomplete;
+    (missing | unreached != 0).then_some((missing, unreached))
+}
+
 /// Judges a task that the views `bits` have; `None` if nothing is missing. In views that are `incomplete`, the walk
 /// proves nothing.
 pub fn judge<M: KernelMemory>(
@@ -180,9 +199,9 @@ pub fn judge<M: KernelMemory>(
     bits: u8,
     incomplete: u8,
 ) -> Option<SuspectTask> {
+    // Most tasks lack nothing: that costs one read.
     let leads = kernel.u64(task.wrapping_add(layout.group_leader))? == task;
-    let lacking = layout.expected(leads) & !bits;
-    if lacking == 0 || task == layout.init_task {
+    if layout.expected(leads) & !bits == 0 || task == layout.init_task {
         return None;
     }
     let read = TaskState::read(kernel, layout, task)?;
@@ -190,9 +209,8 @@ pub fn judge<M: KernelMemory>(
         return None;
     }
     let identity = Identity::read(kernel, layout, task)?;
-    let missing = missing_views(kernel, layout, &identity, &read);
-    let unreached = lacking & LISTS & !missing & !incomplete;
-    (missing | unreached != 0).then_some(SuspectTask {
+    let (_, unreached) = lacking(kernel, layout, &identity, &read, bits, incomplete)?;
+    Some(SuspectTask {
         identity,
         unreached,
         excuse: excuse(kernel, layout, &identity, &read),

@@ -132,6 +132,32 @@ fn damaged_list_is_reported_as_long_as_it_is_damaged() {
 }
 
 #[test]
+fn listing_has_every_task_and_what_lacks_it() {
+    for ring in [false, true] {
+        let (linux, [alone, leader, thread, last]) = system(ring);
+        let profile = Profile::decode(&linux.profile).unwrap();
+        let kernel = Kernel::new(&profile, &linux.memory);
+        let all = listing::list(&kernel).unwrap();
+        assert!(all.is_complete && all.tasks.iter().all(|task| task.missing.is_empty()));
+        assert_eq!(all.tasks.len(), linux.live.borrow().len());
+        let row = |address| {
+            let all = listing::list(&kernel).unwrap().tasks;
+            all.into_iter().find(|task| task.address == address).unwrap()
+        };
+        let of_thread = row(thread);
+        assert_eq!((of_thread.pid, of_thread.process, of_thread.is_leader), (701, 700, false));
+        assert_eq!((row(leader).name.as_str(), row(leader).process), ("leader", 700));
+        hide(&linux, alone, view::TASKS | view::PID, Unlinked::Poison);
+        hide(&linux, last, view::THREADS, Unlinked::Alone);
+        assert_eq!(row(alone).missing, ["the process list", "the PID index"]);
+        assert_eq!(row(last).missing, ["its process's thread list"]);
+        assert_eq!(listing::list(&kernel).unwrap().tasks.len(), linux.live.borrow().len());
+        linux.put(leader + linux::TASKS, 0x1234_5678_9abc_def0);
+        assert!(!listing::list(&kernel).unwrap().is_complete);
+    }
+}
+
+#[test]
 fn missing_member_is_named() {
     let bytes = crate::fake::profile(&[], &[("#PIDTYPE_PID", 0, 0), ("#PIDTYPE_TGID", 1, 0)]);
     let profile = Profile::decode(&bytes).unwrap();
