@@ -5,6 +5,7 @@ mod run;
 mod values;
 
 use crate::events::Format;
+use crate::inspect::listing::What;
 use clap::{Parser, Subcommand, ValueEnum};
 pub use load::{Isolation, LoadOptions, Tick, Watch};
 pub use run::{Backend, RunOptions};
@@ -80,15 +81,23 @@ pub enum Command {
         #[arg(long, value_name = "FILE", conflicts_with = "follow")]
         image: Option<PathBuf>,
     },
-    /// Look for tampering in an image of a machine's memory
+    /// Look for tampering in the memory of this machine, or in an image of one's; list tasks, modules or hooks
     ///
-    /// Runs the monitor's checks on a machine that stands still: an ELF core (/proc/vmcore in a crash kernel, or QEMU's
-    /// dump-guest-memory), an image made with LiME, or plain memory from address 0 on (QEMU's pmemsave). The kernel
-    /// must be a Linux that the monitor could watch; all about it comes from the image.
+    /// Runs the monitor's checks once, or lists what the kernel's memory has, with the places that should have it and do
+    /// not: the kernel's own structures, and what Linux tells user space. Needs no cokernel. This machine's memory is
+    /// what /proc/kcore shows (needs CAP_SYS_RAWIO); a kernel that forges that file deceives this command, but not the
+    /// monitor.
+    ///
+    /// An image is an ELF core (/proc/vmcore in a crash kernel, or QEMU's dump-guest-memory), one made with LiME, or
+    /// plain memory from address 0 on (QEMU's pmemsave). The kernel must be a Linux that the monitor could watch; all
+    /// about it comes from the image.
     Inspect {
-        /// The image
+        /// What to list, instead of running the checks
+        #[arg(value_enum)]
+        what: Option<What>,
+        /// The image, instead of this machine's memory
         #[arg(long, value_name = "FILE")]
-        image: PathBuf,
+        image: Option<PathBuf>,
         /// The image of the kernel's package, with which code is compared [default: /boot/vmlinuz-RELEASE]
         #[arg(long, value_name = "FILE")]
         kernel_image: Option<PathBuf>,

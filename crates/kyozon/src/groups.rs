@@ -13,7 +13,6 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use rustix::time::Timespec;
 use serde_json::json;
-use std::array;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -108,12 +107,16 @@ fn text(listings: &[Listing], resident: impl Fn(i32) -> Option<u64>) -> String {
 }
 
 /// Lines of cells, the first of them titles, in columns.
-pub(crate) fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]]) -> String {
-    let widths: [usize; COLUMNS] =
-        array::from_fn(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0));
-    let line = |row: &[String; COLUMNS]| {
-        let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}"));
-        let cells: Vec<_> = cells.collect();
+pub(crate) fn table<R: AsRef<[String]>>(rows: &[R]) -> String {
+    let columns = rows.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.as_ref().get(column));
+        cells.map(String::len).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &R| {
+        let cells = row.as_ref().iter().zip(&widths);
+        let cells: Vec<_> = cells.map(|(cell, width)| format!("{cell:width$}")).collect();
         cells.join("  ").trim_end().to_owned() + "\n"
     };
     rows.iter().map(line).collect()

@@ -1,58 +1,55 @@
-//! `kyozon inspect`: the monitor's checks on an image of a machine's memory.
+//! `kyozon inspect`: the monitor's checks on the memory of this machine, or on an image of one's.
 //!
-//! Everything about the kernel comes from the image: its symbols, its types, the addresses at which it lies. Only the
-//! kernel package's image, if it is at hand, says what code and read-only data should be.
+//! Everything about the kernel in an image comes from the image: its symbols, its types, the addresses at which it
+//! lies. Only the kernel package's image, if it is at hand, says what code and read-only data should be.
 
+mod description;
 pub(crate) mod dump;
 mod information;
+pub mod listing;
+mod subject;
 mod symbols;
 #[cfg(test)]
 mod tests;
 
 use crate::events::meaning::{severity, techniques, ATTACK_VERSION};
-use crate::machine::{Machine, ThisMachine};
-use crate::monitor::{Code, Package};
-use anyhow::{anyhow, bail, ensure, Context, Result};
+use crate::monitor::Code;
+use anyhow::Result;
 use dump::Dump;
-use information::Information;
 use kyozon_abi::events::EVENT_FINDING;
-use kyozon_monitor::check::{Budget, Step};
+use kyozon_monitor::check::{Budget, Check, Step};
 use kyozon_monitor::finding::Finding;
 use kyozon_monitor::kernel::Kernel;
-use kyozon_monitor::memory::{KernelMemory, PAGE_BYTES};
-use kyozon_monitor::profile::btf::Btf;
-use kyozon_monitor::profile::build::{build, Sources};
-use kyozon_monitor::profile::Profile;
 use kyozon_monitor::registry;
 use serde_json::{json, Value};
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
-use symbols::Tables;
+use std::time::Instant;
+use subject::Subject;
 
 /// The exit status if something was found.
 pub const FOUND: u8 = 5;
 /// The exit status if nothing was found, but not everything was judged.
 pub const UNJUDGED: u8 = 4;
 
-/// Maximum number of pages that are tried as the kernel's description of itself.
-const MAX_CANDIDATES: usize = 64;
-/// Maximum bytes of a kernel's description of its types, and of its notes.
-const MAX_PART: u64 = 64 << 20;
 /// Steps and passes that each check makes at least. After 50 steps, changes would be reported that Linux may be making.
 const STEPS: u32 = 32;
 const PASSES: u32 = 4;
 /// Steps after which a check ends, whatever it has done, and times that it asks for the end of a step.
 const MAX_STEPS: u32 = 4000;
 const STEP_CALLS: u32 = 4096;
-/// Milliseconds of the clock that the checks see, for each step.
+/// Milliseconds from one step to the next on the clock that the checks see on an image.
 const STEP_MS: u64 = 10;
+/// Steps after which a check of a kernel that runs ends although suspects wait for more looks.
+const LIVE_STEPS: u32 = 400;
 
-/// Why the check `name` is not run on an image; `None` if it is.
-fn not_run(name: &str) -> Option<&'static str> {
+/// Why the check `name` is not run; `None` if it is.
+fn not_run(name: &str, is_live: bool) -> Option<&'static str> {
     match name {
+        "liveness" if is_live => Some("not run: this command runs, so Linux does"),
         "liveness" => Some("not run: an image stands still"),
+        "registers" | "gates" if is_live => Some("not run: a command cannot read registers"),
         "registers" | "gates" => Some("not run: an image has no registers"),
         _ => None,
     }
@@ -62,6 +59,8 @@ fn not_run(name: &str) -> Option<&'static str> {
 #[derive(Debug)]
 pub struct Outcome {
     name: &'static str,
+    /// Why it was not run.
+    not_run: Option<&'static str>,
     /// Number of items (tasks, pages) of its last pass; `None` if it has not completed the passes that it needs.
     items: Option<u64>,
     /// Number of items that could not be judged, of pages that the image lacks, of differences that Linux may have been
@@ -70,68 +69,117 @@ pub struct Outcome {
     findings: Vec<Finding>,
 }
 
-/// The result for one image.
+/// The result for one kernel.
 #[derive(Debug)]
 pub struct Inspection {
     image: PathBuf,
+    is_live: bool,
     format: &'static str,
     /// Number of ranges of memory, and bytes in them.
     extent: (usize, u64),
     release: String,
     code: Code,
-    /// What the image's list of symbols hides or forges, in one line.
+    /// What the list of symbols hides or forges, in one line.
     warning: Option<String>,
     checks: Vec<Outcome>,
 }
 
-/// Runs the checks on the image at `path`. `package` is the kernel's own image if the operator named one.
+/// Runs the checks on the image at `image`, or on this machine. `package` is the kernel's own image if the operator
+/// named one.
 ///
 /// # Errors
 ///
-/// The file is no image of a machine that runs a known Linux, or the named `package` is unusable.
-pub fn inspect(path: &Path, package: Option<&Path>) -> Result<Inspection> {
-    let dump = Dump::open(path)?;
-    let shown = || path.display().to_string();
-    let description = Description::find(&dump).with_context(shown)?;
-    let (profile, code, warning) = description.profile(package).with_context(shown)?;
-    let profile = Profile::decode(&profile).with_context(shown)?;
-    let kernel = Kernel::new(&profile, &dump);
-    dump.take_lacking();
-    let mut checks = Vec::new();
-    for mut check in registry::make::<Dump>(&profile, 0)? {
-        let name = check.about().name;
-        let mut outcome = Outcome { name, items: None, unjudged: 0, findings: Vec::new() };
-        let (mut passes, mut clock) = (0, Clock { ms: 0, calls: 0 });
-        for step in 0..MAX_STEPS {
-            if not_run(name).is_some() || step >= STEPS && passes >= PASSES {
-                break;
-            }
-            clock = Clock { ms: clock.ms + STEP_MS, calls: 0 };
-            let mut found = |finding: Finding| outcome.add(finding);
-            let mut retries = 0;
-            if let Step::Done(items) = check.step(&kernel, &mut clock, &mut found, &mut retries) {
-                passes += 1;
-                outcome.items = (passes >= PASSES).then_some(items);
-            }
-            outcome.unjudged = retries;
-        }
-        let coverage = check.coverage();
-        outcome.unjudged += coverage.unjudged + coverage.dropped + check.waiting();
-        outcome.unjudged += dump.take_lacking();
-        checks.push(outcome);
-    }
+/// The file is no image of a machine that runs a known Linux, this machine's memory cannot be read, or the named
+/// `package` is unusable.
+pub fn inspect(image: Option<&Path>, package: Option<&Path>) -> Result<Inspection> {
+    let subject = Subject::open(image, package)?;
+    let (release, checks) = subject
+        .with_kernel(|kernel| Ok((kernel.profile.release().to_owned(), run(&subject, kernel)?)))?;
     Ok(Inspection {
-        image: path.to_owned(),
-        format: dump.format,
-        extent: dump.extent(),
-        release: profile.release().to_owned(),
-        code,
-        warning,
+        format: subject.dump.format,
+        extent: subject.dump.extent(),
+        image: subject.path,
+        is_live: subject.is_live,
+        release,
+        code: subject.code,
+        warning: subject.warning,
         checks,
     })
 }
 
-/// A long slice, on a clock that counts slices.
+/// Runs the checks until each has made enough passes.
+fn run(subject: &Subject, kernel: &Kernel<'_, Dump>) -> Result<Vec<Outcome>> {
+    let checks = registry::make::<Dump>(kernel.profile, 0)?;
+    let mut running: Vec<Running> =
+        checks.into_iter().map(|check| Running::new(check, subject.is_live)).collect();
+    let began = Instant::now();
+    for step in 0..MAX_STEPS {
+        let mut unfinished: Vec<_> =
+            running.iter_mut().filter(|check| !check.is_done(step, subject.is_live)).collect();
+        if unfinished.is_empty() {
+            break;
+        }
+        subject.pause();
+        for check in &mut unfinished {
+            let ms = match subject.is_live {
+                true => began.elapsed().as_millis() as u64,
+                false => u64::from(step + 1) * STEP_MS,
+            };
+            check.step(kernel, &mut Clock { ms, calls: 0 });
+            check.lacking.extend(subject.dump.take_lacking());
+        }
+    }
+    Ok(running.into_iter().map(|check| check.outcome(subject.is_live)).collect())
+}
+
+/// A check that is run.
+struct Running {
+    check: Box<dyn Check<Dump>>,
+    outcome: Outcome,
+    passes: u32,
+    /// What it deferred in its last step because Linux was changing it.
+    retries: u64,
+    /// The pages that it was to read and that are not there.
+    lacking: BTreeSet<u64>,
+}
+
+impl Running {
+    fn new(check: Box<dyn Check<Dump>>, is_live: bool) -> Self {
+        let name = check.about().name;
+        let not_run = not_run(name, is_live);
+        let outcome = Outcome { name, not_run, items: None, unjudged: 0, findings: Vec::new() };
+        Self { check, outcome, passes: 0, retries: 0, lacking: BTreeSet::new() }
+    }
+
+    fn is_done(&self, step: u32, is_live: bool) -> bool {
+        // Of a kernel that runs, more looks confirm a suspect, or clear it.
+        let waits = is_live && step < LIVE_STEPS && self.check.waiting() > 0;
+        let is_enough = step >= STEPS && self.passes >= PASSES && !waits;
+        self.outcome.not_run.is_some() || is_enough
+    }
+
+    fn step(&mut self, kernel: &Kernel<'_, Dump>, clock: &mut Clock) {
+        let Self { check, outcome, passes, retries, .. } = self;
+        *retries = 0;
+        let step = check.step(kernel, clock, &mut |finding| outcome.add(finding), retries);
+        if let Step::Done(items) = step {
+            *passes += 1;
+            outcome.items = (*passes >= PASSES).then_some(items);
+        }
+    }
+
+    fn outcome(self, is_live: bool) -> Outcome {
+        let coverage = self.check.coverage();
+        let mut unjudged = coverage.unjudged + coverage.dropped + self.check.waiting();
+        // On a machine that runs, the next look sees what Linux was changing, or freeing.
+        if !is_live {
+            unjudged += self.retries + self.lacking.len() as u64;
+        }
+        Outcome { unjudged, ..self.outcome }
+    }
+}
+
+/// A long slice.
 struct Clock {
     ms: u64,
     calls: u32,
@@ -154,16 +202,16 @@ impl Outcome {
     /// Why the check says nothing; `None` if it does.
     fn silence(&self) -> Option<&'static str> {
         match self.items {
-            None if not_run(self.name).is_some() => not_run(self.name),
+            None if self.not_run.is_some() => self.not_run,
             None => Some("not complete: the memory that it walks has no end"),
             Some(0) => Some("nothing to look at"),
             Some(_) => None,
         }
     }
 
-    /// Whether it could not judge all that an image shows.
+    /// Whether it could not judge all that the memory shows.
     fn is_limited(&self) -> bool {
-        not_run(self.name).is_none() && (self.silence().is_some() || self.unjudged > 0)
+        self.not_run.is_none() && (self.silence().is_some() || self.unjudged > 0)
     }
 
     /// Adds a finding that is not there yet: a check reports what stands again and again.
@@ -176,135 +224,6 @@ impl Outcome {
             self.findings.push(finding);
         }
     }
-}
-
-/// What a kernel's memory says about the kernel.
-struct Description {
-    release: String,
-    /// As `/proc/kallsyms` has it.
-    symbols: String,
-    btf: Vec<u8>,
-    notes: Vec<u8>,
-    /// Addresses of the image's first byte.
-    text: u64,
-    text_physical: u64,
-    calls_changed: bool,
-}
-
-impl Description {
-    /// The kernel in `dump`. A program can have memory that looks like one: if there are several, none is believed.
-    fn find(dump: &Dump) -> Result<Self> {
-        let mut known: Result<Self> = Err(anyhow!(
-            "no Linux kernel found: the image has no VMCOREINFO, neither as a note nor at the beginning of a page"
-        ));
-        let mut likely = HashSet::new();
-        for information in Information::all(dump) {
-            if Tables::are_named(&information) && !likely.insert(information.clone()) {
-                continue;
-            }
-            ensure!(
-                likely.len() <= MAX_CANDIDATES,
-                "more than {MAX_CANDIDATES} of its pages look like a VMCOREINFO: use an ELF core with a VMCOREINFO note"
-            );
-            match (&known, Self::read(dump, &information)) {
-                (Ok(first), Ok(second)) if !first.is_same(&second) => bail!(
-                    "there are two descriptions of a kernel in it, at {:#x} and {:#x}: use an ELF core with a VMCOREINFO \
-                     note",
-                    first.text,
-                    second.text
-                ),
-                (Ok(_), _) => {}
-                (Err(_), new) => known = new,
-            }
-        }
-        known
-    }
-
-    fn is_same(&self, other: &Self) -> bool {
-        (&self.release, &self.symbols, &self.btf, &self.notes, self.text_physical)
-            == (&other.release, &other.symbols, &other.btf, &other.notes, other.text_physical)
-    }
-
-    fn read(dump: &Dump, information: &Information) -> Result<Self> {
-        let read = |address: u64, bytes: usize| {
-            bytes_at(dump, information.physical(address)?, bytes)
-                .with_context(|| format!("the image lacks memory of the kernel at {address:#x}"))
-        };
-        let symbols = Tables::read(information, read)?.listing()?;
-        let find = |name: &str| {
-            symbols.lines().find_map(|line| {
-                let (address, rest) = line.split_once(' ')?;
-                (rest.get(2..) == Some(name)).then(|| u64::from_str_radix(address, 16).ok())?
-            })
-        };
-        let address =
-            |name: &str| find(name).with_context(|| format!("the kernel has no symbol {name}"));
-        let part = |start: &str, stop: &str| {
-            let (from, to) = (address(start)?, address(stop)?);
-            let bytes = to.wrapping_sub(from);
-            ensure!(bytes <= MAX_PART, "{start} to {stop} are {bytes} bytes");
-            read(from, bytes as usize)
-        };
-        let btf = part("__start_BTF", "__stop_BTF")
-            .context("the checks need a kernel that describes its types (CONFIG_DEBUG_INFO_BTF)")?;
-        let stuffs = Btf::parse(&btf)?.constant("RETBLEED_MITIGATION_STUFF");
-        let retbleed = find("retbleed_mitigation").and_then(|at| read(at, 4).ok());
-        let retbleed = retbleed.and_then(|bytes| Some(u32::from_le_bytes(*bytes.first_chunk()?)));
-        let text = address("_text")?;
-        Ok(Self {
-            release: information.release()?.to_owned(),
-            calls_changed: stuffs.is_some() && stuffs == retbleed.map(u64::from),
-            notes: part("__start_notes", "__stop_notes")?,
-            text,
-            text_physical: information.physical(text)?,
-            btf,
-            symbols,
-        })
-    }
-
-    /// The kernel's encoded profile, the code that it is compared with, and a warning.
-    fn profile(&self, package: Option<&Path>) -> Result<(Vec<u8>, Code, Option<String>)> {
-        let usual = Path::new("/boot").join(format!("vmlinuz-{}", self.release));
-        let file = package.unwrap_or(&usual);
-        let read = || Package::new(file, &ThisMachine.read(file)?, self.notes.clone());
-        let compared = read().and_then(|package| {
-            let filtered = package.compare(&self.symbols, |_| Some(self.text))?;
-            Ok((package, filtered))
-        });
-        let (image, filtered) = match &compared {
-            Ok((image, filtered)) => (Some(image), filtered.as_ref()),
-            Err(_) => (None, None),
-        };
-        let place = format!("{:x}-{0:x} : Kernel code\n", self.text_physical);
-        let plain = Sources {
-            btf: &self.btf,
-            kallsyms: filtered.map_or(&self.symbols, |filtered| &filtered.listing),
-            iomem: &place,
-            release: &self.release,
-            image: None,
-        };
-        let image = image.map(|image| image.image(self.calls_changed)).transpose()?;
-        let code = match &compared {
-            Ok(_) => Code::Package(file.to_owned()),
-            Err(error) if package.is_some() => bail!("{error:#}"),
-            Err(error) => Code::AsFound(format!("{error:#}")),
-        };
-        Ok((build(&Sources { image, ..plain })?, code, filtered.map(ToString::to_string)))
-    }
-}
-
-/// The `bytes` bytes at a physical address.
-fn bytes_at(dump: &Dump, physical: u64, bytes: usize) -> Option<Vec<u8>> {
-    let mut all = Vec::with_capacity(bytes);
-    let mut at = physical;
-    while all.len() < bytes {
-        let offset = at % PAGE_BYTES;
-        let page = dump.page(at - offset)?;
-        let whole = page.iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
-        all.extend(whole.skip(offset as usize).take(bytes - all.len()));
-        at = at.checked_add(PAGE_BYTES - offset)?;
-    }
-    Some(all)
 }
 
 impl Inspection {
@@ -324,7 +243,7 @@ impl Inspection {
         }
     }
 
-    /// What the image's list of symbols hides or forges, in one line.
+    /// What the list of symbols hides or forges, in one line.
     pub fn warning(&self) -> Option<&str> {
         self.warning.as_deref()
     }
@@ -380,10 +299,13 @@ impl fmt::Display for Inspection {
         let plural = |count: usize| if count == 1 { "" } else { "s" };
         let mib = bytes as f64 / f64::from(1 << 20);
         let image = self.image.display();
+        let (title, format) = match self.is_live {
+            true => ("memory", "this machine's"),
+            false => ("image", self.format),
+        };
         writeln!(
             f,
-            "image    {image}: {}, {mib:.1} MiB in {ranges} range{}",
-            self.format,
+            "{title:8} {image}: {format}, {mib:.1} MiB in {ranges} range{}",
             plural(ranges)
         )?;
         writeln!(f, "kernel   Linux {}", self.release)?;

@@ -26,15 +26,19 @@ fn main() -> ExitCode {
     }
 }
 
+fn warn(warning: Option<&str>) {
+    if let Some(warning) = warning {
+        console::message(&format!("kyozon: warning: {warning}"));
+    }
+}
+
 fn execute(command: Command) -> anyhow::Result<ExitCode> {
     let mut out = Vec::new();
     let mut code = ExitCode::SUCCESS;
     match command {
         Command::Load(options) => {
             let loaded = colocation::load(&mut ThisMachine, &options)?;
-            if let Some(warning) = loaded.warning {
-                console::message(&format!("kyozon: warning: {warning}"));
-            }
+            warn(loaded.warning.as_deref());
             writeln!(out, "{}", report::loaded(&loaded.status, options.watch()))?;
             if let Some(code) = loaded.code {
                 writeln!(out, "{}", report::code(&code))?;
@@ -77,11 +81,18 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
             }
             return events::print(&mut ThisMachine, &mut io::stdout().lock(), follow, format);
         }
-        Command::Inspect { image, kernel_image, json } => {
-            let inspection = inspect::inspect(&image, kernel_image.as_deref())?;
-            if let Some(warning) = inspection.warning() {
-                console::message(&format!("kyozon: warning: {warning}"));
+        Command::Inspect { what: Some(what), image, kernel_image, json } => {
+            let listing = inspect::listing::list(what, image.as_deref(), kernel_image.as_deref())?;
+            warn(listing.warning.as_deref());
+            match json {
+                true => writeln!(out, "{:#}", listing.json())?,
+                false => writeln!(out, "{listing}")?,
             }
+            code = ExitCode::from(listing.status());
+        }
+        Command::Inspect { what: None, image, kernel_image, json } => {
+            let inspection = inspect::inspect(image.as_deref(), kernel_image.as_deref())?;
+            warn(inspection.warning());
             match json {
                 true => writeln!(out, "{:#}", inspection.json())?,
                 false => writeln!(out, "{inspection}")?,

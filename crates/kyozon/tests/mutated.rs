@@ -107,7 +107,7 @@ fn mutated_images_end_in_time() {
         }
         eprintln!("seed {seed}");
         let began = Instant::now();
-        match inspect(path, package).map(|inspection| inspection.status()) {
+        match inspect(Some(path), package).map(|inspection| inspection.status()) {
             Ok(FOUND) => found += 1,
             Ok(UNJUDGED) => unjudged += 1,
             Ok(_) => clean += 1,

@@ -1,17 +1,18 @@
 //! The physical memory in a file: an ELF core (`/proc/vmcore`, QEMU's `dump-guest-memory`), an image made with LiME, or
 //! plain memory from address 0 on (QEMU's `pmemsave`).
 //!
-//! The file is untrusted: any content gives memory or an error. Pages are read when they are first used, and kept.
+//! The file is untrusted: any content gives memory or an error. Pages are read when they are first used, and kept until
+//! [`Dump::look_again`].
 
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use kyozon_monitor::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Pages that are reserved together.
 const CHUNK: u64 = 512;
@@ -31,12 +32,20 @@ const ELF_HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 const LOAD: u32 = 1;
 const NOTE: u32 = 4;
+/// The physical address of a range that is known by virtual addresses only (`/proc/kcore`).
+const NOT_PHYSICAL: u64 = u64::MAX;
 /// The beginning of a range in an image made with LiME: magic number, version 1, first and last address, reserved.
 const LIME_MAGIC: u32 = 0x4c69_4d45;
 const LIME_HEADER: usize = 32;
 
-/// A page, once it was read; `None` if it could not be.
-type Slot = OnceCell<Option<Box<Page>>>;
+/// Where a page is kept.
+#[derive(Debug, Default)]
+struct Slot {
+    /// The page, once it was read; `None` if it could not be.
+    page: OnceCell<Option<Box<Page>>>,
+    /// The look at which it was read.
+    look: Cell<u32>,
+}
 
 /// A contiguous range of physical memory.
 #[derive(Debug)]
@@ -61,6 +70,8 @@ pub struct Dump {
     pub notes: Vec<u8>,
     /// The pages, by physical or virtual address, that were to be read and are not in the file.
     lacking: RefCell<BTreeSet<u64>>,
+    /// The number of this look at the file.
+    look: Cell<u32>,
 }
 
 impl Dump {
@@ -90,6 +101,7 @@ impl Dump {
             ranges: Vec::new(),
             notes: Vec::new(),
             lacking: RefCell::default(),
+            look: Cell::default(),
         };
         match &head {
             head if head.starts_with(ELF_MAGIC) => dump.read_elf(head)?,
@@ -131,6 +143,7 @@ impl Dump {
             let fields = [8, 24, 32].map(|at| long(header, at).unwrap_or_default());
             let [offset, physical, bytes] = fields;
             match word(header, 0) {
+                Some(LOAD) if physical == NOT_PHYSICAL => {}
                 Some(LOAD) => self.add(physical, bytes, offset)?,
                 Some(NOTE) if self.notes.is_empty() => {
                     ensure!(
@@ -211,9 +224,15 @@ impl Dump {
         self.ranges.retain(|_| !at.next().is_some_and(is_contained));
     }
 
-    /// Number of pages that were to be read and are not in the file, since the last call.
-    pub fn take_lacking(&self) -> u64 {
-        self.lacking.take().len() as u64
+    /// Has each page read again when it is next used: the memory of a running machine changes. Those who hold a page
+    /// see the changes, too.
+    pub fn look_again(&self) {
+        self.look.set(self.look.get().wrapping_add(1));
+    }
+
+    /// The pages, by physical or virtual address, that were to be read and are not in the file, since the last call.
+    pub fn take_lacking(&self) -> BTreeSet<u64> {
+        self.lacking.take()
     }
 
     /// Number of ranges of memory, and bytes in them.
@@ -266,14 +285,26 @@ impl Dump {
         let range = self.range(physical)?;
         let number = (physical - range.physical) / PAGE_BYTES;
         let slots = range.chunks.get((number / CHUNK) as usize)?;
-        let slots = slots.get_or_init(|| (0..CHUNK).map(|_| Slot::new()).collect());
-        let page = slots.get((number % CHUNK) as usize)?.get_or_init(|| {
+        let slots = slots.get_or_init(|| (0..CHUNK).map(|_| Slot::default()).collect());
+        let slot = slots.get((number % CHUNK) as usize)?;
+        let read = || {
             let mut bytes = [0; PAGE_BYTES as usize];
             self.file.read_exact_at(&mut bytes, range.offset + number * PAGE_BYTES).ok()?;
-            let word = |at: usize| AtomicU64::new(long(&bytes, 8 * at).unwrap_or_default());
-            Some(Box::new(std::array::from_fn::<_, PAGE_WORDS, _>(word)))
+            Some(bytes)
+        };
+        let word = |bytes: &[u8], at: usize| long(bytes, 8 * at).unwrap_or_default();
+        let is_first = slot.page.get().is_none();
+        let page = slot.page.get_or_init(|| {
+            let bytes = read()?;
+            let page = std::array::from_fn::<_, PAGE_WORDS, _>(|at| word(&bytes, at).into());
+            Some(Box::new(page))
         });
-        page.as_deref()
+        let page = page.as_deref()?;
+        if slot.look.replace(self.look.get()) != self.look.get() && !is_first {
+            let bytes = read()?;
+            page.iter().enumerate().for_each(|(at, into)| into.store(word(&bytes, at), Relaxed));
+        }
+        Some(page)
     }
 }
 

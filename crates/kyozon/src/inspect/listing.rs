@@ -1,0 +1,324 @@
+//! `kyozon inspect tasks`, `modules`, `hooks`: what the kernel's memory has, beside what Linux tells user space.
+//!
+//! On a machine that runs, both change all the time. A difference counts only if every one of several looks has it.
+
+use super::dump::Dump;
+use super::subject::Subject;
+use super::{FOUND, UNJUDGED};
+use crate::groups::{size, table};
+use anyhow::{ensure, Context, Result};
+use clap::ValueEnum;
+use kyozon_monitor::kernel::Kernel;
+use kyozon_monitor::{hooks, modules, tasks};
+use serde_json::{json, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+/// Number of looks at a machine that runs.
+const LOOKS: usize = 5;
+/// The first namespace of process IDs (`PROC_PID_INIT_INO` in Linux's `proc_ns.h`), and that of this process.
+const FIRST_NAMESPACE: &str = "pid:[4026531836]";
+const OWN_NAMESPACE: &str = "/proc/self/ns/pid";
+/// Where Linux tells of modules.
+const MODULE_LIST: &str = "/proc/modules";
+const MODULE_FOLDERS: &str = "/sys/module";
+/// Where a thing of which Linux tells is not.
+const NOWHERE: &str = "any structure of the kernel";
+
+/// What to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum What {
+    /// Processes, and threads that differ
+    Tasks,
+    /// Modules
+    Modules,
+    /// What Linux calls outside of its own code: handlers, timers, operations
+    Hooks,
+}
+
+/// An object that the kernel's memory has, or of which Linux tells.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Row {
+    /// The cells of its line, and its place among the lines.
+    cells: Vec<String>,
+    order: u64,
+    /// Whether it has a line although nothing differs.
+    is_shown: bool,
+    /// Where it should be and is not.
+    absent: BTreeSet<&'static str>,
+    /// The same for programs.
+    object: Value,
+}
+
+/// The rows of one look, by what tells an object from others.
+type Look = BTreeMap<String, Row>;
+
+/// A list for people or programs.
+#[derive(Debug)]
+pub struct Listing {
+    titles: &'static [&'static str],
+    name: &'static str,
+    rows: Vec<Row>,
+    /// Whether every structure was walked to its end.
+    is_complete: bool,
+    /// What the list of symbols hides or forges, in one line.
+    pub warning: Option<String>,
+}
+
+/// Lists `what` of the image at `image`, or of this machine. `package` is the kernel's own image if the operator named
+/// one.
+///
+/// # Errors
+///
+/// Those of [`inspect`](super::inspect), or Linux does not show this process what it shows others.
+pub fn list(what: What, image: Option<&Path>, package: Option<&Path>) -> Result<Listing> {
+    let subject = Subject::open(image, package)?;
+    if subject.is_live && what == What::Tasks {
+        let own = fs::read_link(OWN_NAMESPACE).context(OWN_NAMESPACE)?;
+        ensure!(
+            own.as_os_str() == FIRST_NAMESPACE,
+            "this process sees only the processes of a container: run it outside"
+        );
+    }
+    let mut looks = Vec::new();
+    let mut is_complete = true;
+    subject.with_kernel(|kernel| {
+        for _ in 0..if subject.is_live { LOOKS } else { 1 } {
+            subject.pause();
+            let look;
+            (look, is_complete) = match what {
+                What::Tasks => tasks(kernel, subject.is_live)?,
+                What::Modules => modules(kernel, subject.is_live)?,
+                What::Hooks => hooks(kernel)?,
+            };
+            looks.push(look);
+        }
+        Ok(())
+    })?;
+    let (name, titles): (_, &[_]) = match what {
+        What::Tasks => ("task", &["PID", "TID", "NAME", "NOT IN"]),
+        What::Modules => ("module", &["NAME", "SIZE", "TAINTS", "NOT IN"]),
+        What::Hooks => ("hook", &["KIND", "OBJECT", "LEADS TO", "OWNER", "NOT IN"]),
+    };
+    Ok(Listing { titles, name, rows: agree(looks), is_complete, warning: subject.warning })
+}
+
+/// The rows of the last of `looks`, with the differences that all have.
+fn agree(mut looks: Vec<Look>) -> Vec<Row> {
+    let Some(last) = looks.pop() else { return Vec::new() };
+    let settle = |(key, mut row): (String, Row)| {
+        let is_absent =
+            |look: &Look, place: &str| look.get(&key).is_some_and(|row| row.absent.contains(place));
+        row.absent.retain(|place| looks.iter().all(|look| is_absent(look, place)));
+        // A thing that Linux told of, and that ended before its memory was read, is none.
+        (row.object != Value::Null || !row.absent.is_empty()).then_some(row)
+    };
+    let mut rows: Vec<Row> = last.into_iter().filter_map(settle).collect();
+    rows.sort_by(|a, b| (a.order, &a.cells).cmp(&(b.order, &b.cells)));
+    rows
+}
+
+/// The names of the entries of the folder at `path` that are numbers.
+fn numbers(path: &str) -> Vec<u32> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn tasks(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
+    let mut told = BTreeSet::new();
+    for process in numbers("/proc").into_iter().filter(|_| is_live) {
+        let threads = numbers(&format!("/proc/{process}/task"));
+        told.extend(threads.into_iter().map(|thread| (process, thread)));
+    }
+    ensure!(!is_live || !told.is_empty(), "/proc has no processes: mount it");
+    let listed = tasks::listing::list(kernel)?;
+    let mut look = Look::new();
+    for task in listed.tasks {
+        let pids = (task.process, task.pid);
+        let mut absent: BTreeSet<&str> = task.missing.iter().copied().collect();
+        if task.is_in_flux {
+            absent.clear();
+        } else if is_live && !told.contains(&pids) {
+            absent.insert("/proc");
+        }
+        told.remove(&pids);
+        let row = Row {
+            cells: vec![task.process.to_string(), task.pid.to_string(), task.name.clone()],
+            order: u64::from(task.process),
+            is_shown: task.is_leader,
+            object: json!({
+                "pid": task.process,
+                "tid": task.pid,
+                "name": task.name,
+                "address": format!("{:#x}", task.address),
+                "kernel_thread": task.is_kernel_thread,
+            }),
+            absent,
+        };
+        look.insert(format!("{:#x}", task.address), row);
+    }
+    for (process, thread) in told {
+        let row = Row {
+            cells: vec![process.to_string(), thread.to_string(), "-".into()],
+            order: u64::from(process),
+            absent: BTreeSet::from([NOWHERE]),
+            ..Row::default()
+        };
+        look.insert(format!("{process}/{thread}"), row);
+    }
+    Ok((look, listed.is_complete))
+}
+
+fn modules(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
+    let mut told: [(&'static str, BTreeSet<String>); 2] =
+        [(MODULE_LIST, BTreeSet::new()), (MODULE_FOLDERS, BTreeSet::new())];
+    if is_live {
+        let list = fs::read_to_string(MODULE_LIST).context(MODULE_LIST)?;
+        told[0].1 = list.lines().filter_map(|line| Some(line.split(' ').next()?.into())).collect();
+        let folders = fs::read_dir(MODULE_FOLDERS).context(MODULE_FOLDERS)?.flatten();
+        // Code that is built in has a folder without this file.
+        let folders = folders.filter(|folder| folder.path().join("initstate").exists());
+        told[1].1 = folders.filter_map(|folder| folder.file_name().into_string().ok()).collect();
+    }
+    let mut look = Look::new();
+    for module in modules::listing::list(kernel)?.unwrap_or_default() {
+        let mut absent: BTreeSet<&str> = module.missing.iter().copied().collect();
+        for (place, names) in told.iter_mut() {
+            if !names.remove(&module.name) && is_live && module.is_live {
+                absent.insert(place);
+            }
+        }
+        let row = Row {
+            cells: vec![module.name.clone(), size(module.bytes), taints(module.taints)],
+            is_shown: true,
+            object: json!({
+                "name": module.name,
+                "address": format!("{:#x}", module.address),
+                "bytes": module.bytes,
+                "taints": taints(module.taints),
+                "live": module.is_live,
+            }),
+            absent,
+            ..Row::default()
+        };
+        look.insert(format!("{:#x}", module.address), row);
+    }
+    let [(_, listed), (_, folders)] = told;
+    for name in listed.into_iter().chain(folders) {
+        let row = Row {
+            cells: vec![name.clone(), "-".into(), "-".into()],
+            absent: BTreeSet::from([NOWHERE]),
+            ..Row::default()
+        };
+        look.insert(name, row);
+    }
+    Ok((look, true))
+}
+
+/// The letters of a module's taints, as Linux prints them (`Documentation/admin-guide/tainted-kernels.rst`).
+fn taints(bits: u64) -> String {
+    let letters = "PFSRMBUDAWCIOELKXTN".chars().enumerate();
+    let set: String = letters.filter(|(bit, _)| bits >> bit & 1 != 0).map(|(_, c)| c).collect();
+    if set.is_empty() {
+        "-".into()
+    } else {
+        set
+    }
+}
+
+fn hooks(kernel: &Kernel<'_, Dump>) -> Result<(Look, bool)> {
+    let listed = hooks::listing::list(kernel)?;
+    let mut look = Look::new();
+    for hook in listed.hooks {
+        let target = format!("{:#x}", hook.target);
+        let row = Row {
+            cells: vec![
+                hook.kind.into(),
+                hook.object.clone(),
+                target.clone(),
+                hook.owner.clone().unwrap_or_else(|| "nobody".into()),
+            ],
+            is_shown: true,
+            absent: hook
+                .owner
+                .is_none()
+                .then_some("a listed module or program")
+                .into_iter()
+                .collect(),
+            object: json!({
+                "kind": hook.kind,
+                "object": hook.object,
+                "function": hook.function,
+                "target": target,
+                "owner": hook.owner,
+            }),
+            ..Row::default()
+        };
+        look.insert(row.cells.join("\0"), row);
+    }
+    Ok((look, listed.is_complete))
+}
+
+impl Listing {
+    fn differences(&self) -> usize {
+        self.rows.iter().filter(|row| !row.absent.is_empty()).count()
+    }
+
+    /// The exit status.
+    pub fn status(&self) -> u8 {
+        match self.differences() {
+            0 if self.is_complete => 0,
+            0 => UNJUDGED,
+            _ => FOUND,
+        }
+    }
+
+    /// The list as JSON.
+    pub fn json(&self) -> Value {
+        let row = |row: &Row| {
+            let mut object = match &row.object {
+                Value::Null => json!({ "line": row.cells }),
+                object => object.clone(),
+            };
+            object["not_in"] = json!(row.absent);
+            object
+        };
+        json!({
+            "rows": self.rows.iter().map(row).collect::<Vec<_>>(),
+            "differences": self.differences(),
+            "complete": self.is_complete,
+            "warning": self.warning,
+        })
+    }
+}
+
+impl fmt::Display for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = |row: &Row| {
+            let absent: Vec<_> = row.absent.iter().copied().collect();
+            row.cells.iter().cloned().chain([absent.join(", ")]).collect::<Vec<_>>()
+        };
+        let titles = self.titles.iter().map(|&title| title.to_owned()).collect();
+        let shown = self.rows.iter().filter(|row| row.is_shown || !row.absent.is_empty());
+        let lines: Vec<Vec<String>> = [titles].into_iter().chain(shown.map(line)).collect();
+        write!(f, "{}", table(&lines))?;
+        let plural = |count: usize| if count == 1 { "" } else { "s" };
+        let (count, differences) = (self.rows.len(), self.differences());
+        let name = self.name;
+        write!(
+            f,
+            "verdict: {count} {name}{}, {differences} difference{}",
+            plural(count),
+            plural(differences)
+        )?;
+        if !self.is_complete {
+            write!(f, ", but not every structure could be walked to its end")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! A kernel whose memory can be read: in an image, or this machine's own.
+
+use super::description::Description;
+use super::dump::Dump;
+use crate::machine::ThisMachine;
+use crate::monitor::{self, Code};
+use anyhow::{Context, Result};
+use kyozon_monitor::kernel::Kernel;
+use kyozon_monitor::profile::Profile;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// This machine's memory, as an ELF core.
+const KCORE: &str = "/proc/kcore";
+/// The time between two looks at a machine that runs: that between two slices of the monitor, by default.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A kernel with its memory.
+pub struct Subject {
+    /// The image.
+    pub path: PathBuf,
+    pub dump: Dump,
+    /// The encoded profile.
+    profile: Vec<u8>,
+    /// What code is compared with.
+    pub code: Code,
+    /// What the list of symbols hides or forges, in one line.
+    pub warning: Option<String>,
+    /// Whether the kernel runs.
+    pub is_live: bool,
+}
+
+impl Subject {
+    /// The kernel in the image at `image`, or the running one. `package` is its package's image if the operator named
+    /// one.
+    ///
+    /// # Errors
+    ///
+    /// There is no known Linux, its memory cannot be read, or the named `package` is unusable.
+    pub fn open(image: Option<&Path>, package: Option<&Path>) -> Result<Self> {
+        match image {
+            Some(image) => Self::of_image(image, package),
+            None => Self::of_this_machine(package),
+        }
+    }
+
+    fn of_image(path: &Path, package: Option<&Path>) -> Result<Self> {
+        let dump = Dump::open(path)?;
+        let shown = || path.display().to_string();
+        let description = Description::find(&dump).with_context(shown)?;
+        let (profile, code, warning) = description.profile(package).with_context(shown)?;
+        Ok(Self { path: path.to_owned(), dump, profile, code, warning, is_live: false })
+    }
+
+    fn of_this_machine(package: Option<&Path>) -> Result<Self> {
+        let path = PathBuf::from(KCORE);
+        let dump = Dump::open(&path).context(
+            "the memory of this machine cannot be read: run as root, or give an image with --image",
+        )?;
+        let monitor::Requirements { profile, code, warning, .. } =
+            monitor::requirements(&ThisMachine, package)?;
+        Ok(Self { path, dump, profile, code, warning, is_live: true })
+    }
+
+    /// Calls `with` with the kernel.
+    pub fn with_kernel<T>(&self, with: impl FnOnce(&Kernel<'_, Dump>) -> Result<T>) -> Result<T> {
+        let profile =
+            Profile::decode(&self.profile).with_context(|| self.path.display().to_string())?;
+        self.dump.take_lacking();
+        with(&Kernel::new(&profile, &self.dump))
+    }
+
+    /// Lets the kernel run, if it does, and has its memory read again.
+    pub fn pause(&self) {
+        if self.is_live {
+            std::thread::sleep(PAUSE);
+            self.dump.look_again();
+        }
+    }
+}

@@ -1,0 +1,43 @@
+# inspect.sh clean|hidden|refused: what kyozon inspect prints in each case, and its exit status.
+insmod /m/kyozon-attacks.ko 2>/dev/null
+
+inspect() {
+	kyozon inspect "$@" 2>&1
+	echo "status $?"
+}
+
+case $1 in
+clean)
+	inspect
+	# The emulator takes long to unpack the image, and lists need it only for symbols that somebody filters.
+	mv /boot /elsewhere
+	(while :; do true | true & wait; done) & busy=$!
+	inspect tasks | grep -E '^1 |verdict|status'
+	kill $busy
+	inspect modules
+	inspect hooks
+	;;
+hidden)
+	sleep 1000 & hidden=$!
+	sleep 1000 & filtered=$!
+	echo "hide-list-pid $hidden" >/proc/kyozon-attacks
+	echo "filter-process $filtered" >/proc/kyozon-attacks
+	echo hide-module >/proc/kyozon-attacks
+	names="s/\\b$hidden\\b/hidden/g; s/\\b$filtered\\b/filtered/g"
+	inspect tasks | sed "$names" | grep -E '^hidden|^filtered|verdict|status'
+	kyozon inspect tasks --json | grep -c '"/proc"'
+	inspect modules
+	inspect hooks
+	inspect | sed "$names" | grep -E 'check|FINDING|verdict|status'
+	echo undo >/proc/kyozon-attacks
+	kill $hidden $filtered
+	;;
+refused)
+	mkdir -p /etc
+	printf 'root::0:0::/:/bin/sh\nother::1001:1001::/:/bin/sh\n' >/etc/passwd
+	su other -c 'kyozon inspect' 2>&1
+	echo "status $?"
+	unshare -p -f -m sh -c 'mount -t proc proc /proc; kyozon inspect tasks' 2>&1
+	echo "status $?"
+	;;
+esac
