@@ -3,6 +3,7 @@
 //! Everything about the kernel in an image comes from the image: its symbols, its types, the addresses at which it
 //! lies. Only the kernel package's image, if it is at hand, says what code and read-only data should be.
 
+mod code;
 mod description;
 pub(crate) mod dump;
 mod information;
@@ -66,7 +67,8 @@ pub struct Outcome {
     /// Number of items that could not be judged, of pages that the image lacks, of differences that Linux may have been
     /// making, and of suspects that only later looks could confirm.
     unjudged: u64,
-    findings: Vec<Finding>,
+    /// The findings, each with the changed code.
+    findings: Vec<(Finding, Vec<String>)>,
 }
 
 /// The result for one kernel.
@@ -161,7 +163,7 @@ impl Running {
     fn step(&mut self, kernel: &Kernel<'_, Dump>, clock: &mut Clock) {
         let Self { check, outcome, passes, retries, .. } = self;
         *retries = 0;
-        let step = check.step(kernel, clock, &mut |finding| outcome.add(finding), retries);
+        let step = check.step(kernel, clock, &mut |it| outcome.add(kernel, it), retries);
         if let Step::Done(items) = step {
             *passes += 1;
             outcome.items = (*passes >= PASSES).then_some(items);
@@ -215,20 +217,21 @@ impl Outcome {
     }
 
     /// Adds a finding that is not there yet: a check reports what stands again and again.
-    fn add(&mut self, finding: Finding) {
-        let is_same = |known: &Finding| {
+    fn add(&mut self, kernel: &Kernel<'_, Dump>, finding: Finding) {
+        let is_same = |(known, _): &(Finding, _)| {
             (&known.what, known.address, &known.symbol)
                 == (&finding.what, finding.address, &finding.symbol)
         };
         if !finding.restored && !self.findings.iter().any(is_same) {
-            self.findings.push(finding);
+            let code = code::instructions(kernel, &finding);
+            self.findings.push((finding, code));
         }
     }
 }
 
 impl Inspection {
-    /// The findings, with their checks' names.
-    fn findings(&self) -> impl Iterator<Item = (&'static str, &Finding)> {
+    /// The findings with the changed code, and their checks' names.
+    fn findings(&self) -> impl Iterator<Item = (&'static str, &(Finding, Vec<String>))> {
         self.checks.iter().flat_map(|check| check.findings.iter().map(|it| (check.name, it)))
     }
 
@@ -259,7 +262,7 @@ impl Inspection {
                 "findings": check.findings.len(),
             })
         });
-        let findings = self.findings().map(|(check, it)| {
+        let findings = self.findings().map(|(check, (it, code))| {
             let techniques = techniques(it.class);
             json!({
                 "check": check,
@@ -272,6 +275,7 @@ impl Inspection {
                 "owner": it.owner,
                 "expected": it.expected,
                 "found": it.found,
+                "code": code,
                 "text": it.line(),
             })
         });
@@ -335,8 +339,11 @@ impl fmt::Display for Inspection {
             }
             writeln!(f, "check    {}: {line}", check.name)?;
         }
-        for (_, finding) in self.findings() {
+        for (_, (finding, code)) in self.findings() {
             writeln!(f, "FINDING  {}", finding.line())?;
+            if !code.is_empty() {
+                writeln!(f, "code     {}", code.join("; "))?;
+            }
         }
         let count = self.findings().count();
         match count {

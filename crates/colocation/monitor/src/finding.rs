@@ -64,6 +64,59 @@ impl Finding {
     }
 }
 
+/// The parts of a finding's line, for programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts<'l> {
+    /// [`Finding::what`].
+    pub what: &'l str,
+    /// [`Finding::symbol`].
+    pub object: &'l str,
+    /// [`Finding::address`]; `None` if it is a register.
+    pub address: Option<u64>,
+    /// [`Finding::expected`]; `None` if it is not known.
+    pub expected: Option<&'l str>,
+    /// [`Finding::found`].
+    pub found: &'l str,
+    /// [`Finding::owner`]; `None` if it is nobody.
+    pub owner: Option<&'l str>,
+}
+
+impl<'l> Parts<'l> {
+    /// The parts of a line that [`Finding::line`] made; `None` if it can be read in several ways: attackers name tasks
+    /// and modules.
+    pub fn of(line: &'l str) -> Option<Self> {
+        let (what, rest) = line.split_once(": ")?;
+        let (rest, owner) = split_once_only(rest, "; leads to ")?;
+        let (object, address, value) = match split_once_only(rest, " at 0x")? {
+            (object, Some(behind)) => {
+                let (digits, value) = behind.split_once(": ")?;
+                (object, Some(u64::from_str_radix(digits, 16).ok()?), value)
+            }
+            (rest, None) => {
+                let (object, value) = split_once_only(rest, ": ")?;
+                (object, None, value?)
+            }
+        };
+        let (expected, found) = match value.strip_prefix("expected ") {
+            Some(values) => {
+                let (expected, found) = split_once_only(values, ", found ")?;
+                (Some(expected), found?)
+            }
+            None => (None, value),
+        };
+        Some(Self { what, object, address, expected, found, owner })
+    }
+}
+
+/// What is before and behind `separator`, if it is in `text`; `None` if it is there more than once.
+fn split_once_only<'t>(text: &'t str, separator: &str) -> Option<(&'t str, Option<&'t str>)> {
+    match text.split_once(separator) {
+        None => Some((text, None)),
+        Some((_, behind)) if behind.contains(separator) => None,
+        Some((before, behind)) => Some((before, Some(behind))),
+    }
+}
+
 /// One transaction of the layer: all words or none, at most `MAX_REPAIR_WORDS`, while every other CPU is parked.
 ///
 /// A lock that must be free is a word with an expected and a new value of zero.
@@ -102,4 +155,54 @@ pub enum Verdict {
     Torn(Option<Repair>),
     /// The object is gone, or Linux is changing its links.
     Unknown,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(address: u64, symbol: &str, owner: &str, expected: &str) -> Finding {
+        Finding {
+            what: "hidden thing".into(),
+            address,
+            symbol: symbol.into(),
+            owner: owner.into(),
+            expected: expected.into(),
+            found: "31 c0, written by x".into(),
+            ..Finding::new(Class::TextModified)
+        }
+    }
+
+    #[test]
+    fn a_line_has_the_parts_of_its_finding() {
+        for address in [0, 0xffff_ffff_8100_0000] {
+            for owner in ["nobody", "module evil"] {
+                for expected in ["", "90 90"] {
+                    let line = finding(address, "sys_x+0x4, pid 7", owner, expected).line();
+                    let parts = Parts {
+                        what: "hidden thing",
+                        object: "sys_x+0x4, pid 7",
+                        address: Some(address).filter(|address| *address != 0),
+                        expected: Some(expected).filter(|expected| !expected.is_empty()),
+                        found: "31 c0, written by x",
+                        owner: Some(owner).filter(|owner| *owner != "nobody"),
+                    };
+                    assert_eq!(Parts::of(&line), Some(parts), "{line}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_that_can_be_read_in_two_ways_has_no_parts() {
+        for name in ["x at 0x1: y", "x; leads to y", "x at 0x"] {
+            let line = finding(0xffff_ffff_8100_0000, name, "module evil", "90").line();
+            assert_eq!(Parts::of(&line), None, "{line}");
+        }
+        let line = finding(1, "x", "nobody", "a, found b").line();
+        assert_eq!(Parts::of(&line), None);
+        for line in ["", "no parts", "a: b", "a: b at 0xyz: c", "a: b at 0x1"] {
+            assert_eq!(Parts::of(line), None, "{line}");
+        }
+    }
 }

@@ -2,8 +2,9 @@
 
 use super::meaning::{kind, severity, techniques, Severity, ATTACK_VERSION};
 use clap::ValueEnum;
-use kyozon_abi::events::EVENT_NOTE;
+use kyozon_abi::events::{EVENT_FINDING, EVENT_NOTE};
 use kyozon_monitor::class::Class;
+use kyozon_monitor::finding::Parts;
 use serde_json::{json, Value};
 use std::fmt::Write;
 
@@ -177,6 +178,15 @@ fn json_object(origin: &Origin, line: &Line) -> Value {
             }
             object["code"] = json!(event.code);
             object["text"] = json!(event.text);
+            let parts = (event.kind == EVENT_FINDING).then(|| Parts::of(&event.text)).flatten();
+            if let Some(parts) = parts {
+                object["what"] = json!(parts.what);
+                object["object"] = json!(parts.object);
+                object["address"] = json!(parts.address.map(|address| format!("{address:#x}")));
+                object["expected"] = json!(parts.expected);
+                object["found"] = json!(parts.found);
+                object["owner"] = json!(parts.owner);
+            }
             if let Some(class) = event.class {
                 object["class"] = json!(class.name());
                 object["attack"] =

@@ -56,6 +56,32 @@ fn lines_have_a_time_a_kind_and_a_text() {
 }
 
 #[test]
+fn a_finding_has_the_parts_of_its_line() {
+    let ring = Ring::new(8);
+    let mut writer = EventWriter::new(ring.clone()).unwrap();
+    let line = "hidden process: evil, pid 7 at 0xffff888000010000: expected in a, found only in b";
+    writer.write(EVENT_FINDING, 0, 1, 1, line.as_bytes());
+    writer.write(EVENT_NOTE, 0, 1, 1, line.as_bytes());
+    writer.write(EVENT_FINDING, 0, 1, 1, b"hidden process: x at 0x1: y at 0x2: z");
+    let lines = printed(&mut machine(&ring), false, Format::Json);
+    let value = |line: &String| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    let [finding, note, unclear] = [0, 1, 2].map(|at| value(&lines[at]));
+    let parts = ["what", "object", "address", "expected", "found", "owner"];
+    assert_eq!(
+        parts.map(|part| finding[part].clone()),
+        [
+            json!("hidden process"),
+            json!("evil, pid 7"),
+            json!("0xffff888000010000"),
+            json!("in a"),
+            json!("only in b"),
+            json!(null),
+        ]
+    );
+    assert!(parts.iter().all(|part| note.get(part).is_none() && unclear.get(part).is_none()));
+}
+
+#[test]
 fn terminal_control_bytes_are_not_printed() {
     let ring = Ring::new(8);
     EventWriter::new(ring.clone()).unwrap().write(EVENT_NOTE, 0, 0, 0, b"abcdefgh");

@@ -18,6 +18,8 @@ use std::path::Path;
 
 /// Number of looks at a machine that runs.
 const LOOKS: usize = 5;
+/// Times that a look is begun again because Linux changed a list while it was walked.
+const TRIES: usize = 20;
 /// The first namespace of process IDs (`PROC_PID_INIT_INO` in Linux's `proc_ns.h`), and that of this process.
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 const OWN_NAMESPACE: &str = "/proc/self/ns/pid";
@@ -86,13 +88,18 @@ pub fn list(what: What, image: Option<&Path>, package: Option<&Path>) -> Result<
     let mut is_complete = true;
     subject.with_kernel(|kernel| {
         for _ in 0..if subject.is_live { LOOKS } else { 1 } {
-            subject.pause();
-            let look;
-            (look, is_complete) = match what {
-                What::Tasks => tasks(kernel, subject.is_live)?,
-                What::Modules => modules(kernel, subject.is_live)?,
-                What::Hooks => hooks(kernel)?,
-            };
+            let mut look = Look::new();
+            for _ in 0..if subject.is_live { TRIES } else { 1 } {
+                subject.pause();
+                (look, is_complete) = match what {
+                    What::Tasks => tasks(kernel, subject.is_live)?,
+                    What::Modules => modules(kernel, subject.is_live)?,
+                    What::Hooks => hooks(kernel)?,
+                };
+                if is_complete {
+                    break;
+                }
+            }
             looks.push(look);
         }
         Ok(())
