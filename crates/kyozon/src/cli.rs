@@ -19,7 +19,7 @@ pub use values::Target;
     name = "kyozon",
     version,
     after_help = "Exit status: 0 done (status: a cokernel runs), 1 failed, 2 wrong usage;\n\
-    status and events also: 3 nothing is loaded; status also: 4 the cokernel was stopped or the\n\
+    status, top and events also: 3 nothing is loaded; status also: 4 the cokernel was stopped or the\n\
     monitor is blind; inspect also: 4 not everything was judged, 5 something was found;\n\
     run: the unikernel's own, 0 to 119; 120 it crashed, 124 the time limit was reached, 128+N signal N."
 )]
@@ -63,6 +63,8 @@ pub enum Command {
         #[arg(long, conflicts_with = "json")]
         openmetrics: bool,
     },
+    /// Show status, checks and the latest events in the terminal, live; q ends it
+    Top,
     /// Print what the cokernel and its monitor reported
     ///
     /// With isolation none, Linux can change the events; only the copy on the cokernel's serial line is out of its
@@ -83,10 +85,10 @@ pub enum Command {
     },
     /// Look for tampering in the memory of this machine, or in an image of one's; list tasks, modules or hooks
     ///
-    /// Runs the monitor's checks once, or lists what the kernel's memory has, with the places that should have it and do
-    /// not: the kernel's own structures, and what Linux tells user space. Needs no cokernel. This machine's memory is
-    /// what /proc/kcore shows (needs CAP_SYS_RAWIO); a kernel that forges that file deceives this command, but not the
-    /// monitor.
+    /// Runs the monitor's checks once, or lists what the kernel's memory has, with the places that should have it and
+    /// lack it: the kernel's own structures, and what Linux tells user space. Needs no cokernel. This machine's memory
+    /// is what /proc/kcore shows (needs CAP_SYS_RAWIO); a kernel that forges that file deceives this command, but not
+    /// the monitor.
     ///
     /// An image is an ELF core (/proc/vmcore in a crash kernel, or QEMU's dump-guest-memory), one made with LiME, or
     /// plain memory from address 0 on (QEMU's pmemsave). The kernel must be a Linux that the monitor could watch; all

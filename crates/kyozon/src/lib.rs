@@ -15,6 +15,7 @@
 //! | [`monitor`] | the monitor's requirements: a profile of the running kernel, and memory |
 //! | [`payload`] | unpacks the kernel in a bzImage |
 //! | [`report`] | the status as text and as JSON |
+//! | [`top`] | the status and the latest events, live |
 //! | [`typed`] | assembler, checker and disassembler of typed code |
 //! | [`unikernel`] | run, by the tender |
 //!
@@ -44,6 +45,7 @@ pub mod monitor;
 pub mod payload;
 pub mod policy;
 pub mod report;
+pub mod top;
 pub mod typed;
 pub mod unikernel;
 pub mod watch;

@@ -7,7 +7,8 @@ use kyozon::events::Format;
 use kyozon::machine::{Machine, ThisMachine};
 use kyozon::typed::Typed;
 use kyozon::{
-    bench, colocation, events, groups, inspect, library, metrics, policy, report, typed, unikernel,
+    bench, colocation, events, groups, inspect, library, metrics, policy, report, top, typed,
+    unikernel,
 };
 use kyozon_tender::console;
 use std::io::{self, Write};
@@ -65,6 +66,7 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
             }
             code = report::exit_code(&status);
         }
+        Command::Top => return top::run(&mut ThisMachine),
         Command::Events { image: Some(image), format, json, .. } => {
             let format = if json { Format::Json } else { format };
             let missing = events::saved::print(&image, &mut out, format)?;

@@ -39,9 +39,17 @@ pub fn code(code: &Code) -> String {
 
 /// The lines of `kyozon status`.
 pub fn text(snapshot: &Option<Snapshot>) -> String {
-    let Some(Snapshot { status, checks, monitor }) = snapshot else {
+    let Some(snapshot) = snapshot else {
         return "nothing is loaded".into();
     };
+    let mut lines = head(snapshot);
+    lines.extend(snapshot.checks.iter().map(checks::text));
+    lines.extend(message(&snapshot.status.message).map(|line| format!("reason   {line}")));
+    lines.join("\n")
+}
+
+/// The same without the checks.
+pub(crate) fn head(Snapshot { status, monitor, .. }: &Snapshot) -> Vec<String> {
     let mut lines = vec![
         format!("state    {} on CPU {}, {}", state(status), status.cpu, isolation(status)),
         format!(
@@ -68,9 +76,7 @@ pub fn text(snapshot: &Option<Snapshot>) -> String {
     }
     lines.extend(wall_lines(status));
     lines.extend(monitor.iter().map(watch::text));
-    lines.extend(checks.iter().map(checks::text));
-    lines.extend(message(&status.message).map(|line| format!("reason   {line}")));
-    lines.join("\n")
+    lines
 }
 
 /// The output of `kyozon status --json`. Times are in nanoseconds, memory in bytes.

@@ -12,8 +12,8 @@ const MAX_BEFORE: u64 = 64 << 10;
 /// Maximum length of an instruction (Intel SDM, volume 2, 2.3.11).
 const LONGEST: u64 = 15;
 
-/// The instructions in memory from the one that `finding` changed on, up to a return or jump; none if it is no change of
-/// the kernel's code. The instructions of a function begin at its symbol: the changed byte may lie within one.
+/// The instructions in memory from the one that `finding` changed on, up to a return or jump; none if it is no change
+/// of the kernel's code. The instructions of a function begin at its symbol: the changed byte may lie within one.
 pub fn instructions<M: KernelMemory>(kernel: &Kernel<'_, M>, finding: &Finding) -> Vec<String> {
     let is_code = matches!(finding.class, Class::TextModified | Class::TextModifiedBeforeLoad);
     let offset = kernel.profile.nearest(finding.address).map(|(_, offset)| offset);
