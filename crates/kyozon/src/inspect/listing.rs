@@ -16,8 +16,10 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// Number of looks at a machine that runs.
+/// Number of looks at a machine that runs, and maximum number while something says that it begins or ends: nothing does
+/// for so long.
 const LOOKS: usize = 5;
+const MAX_LOOKS: usize = 200;
 /// Times that a look is begun again because Linux changed a list while it was walked.
 const TRIES: usize = 20;
 /// The first namespace of process IDs (`PROC_PID_INIT_INO` in Linux's `proc_ns.h`), and that of this process.
@@ -48,6 +50,8 @@ struct Row {
     order: u64,
     /// Whether it has a line although nothing differs.
     is_shown: bool,
+    /// Whether it says that it begins or ends: Linux may be adding it to its structures, or removing it.
+    is_in_flux: bool,
     /// Where it should be and is not.
     absent: BTreeSet<&'static str>,
     /// The same for programs.
@@ -84,10 +88,10 @@ pub fn list(what: What, image: Option<&Path>, package: Option<&Path>) -> Result<
             "this process sees only the processes of a container: run it outside"
         );
     }
-    let mut looks = Vec::new();
+    let mut agreed = Look::new();
     let mut is_complete = true;
     subject.with_kernel(|kernel| {
-        for _ in 0..if subject.is_live { LOOKS } else { 1 } {
+        for number in 1.. {
             let mut look = Look::new();
             for _ in 0..if subject.is_live { TRIES } else { 1 } {
                 subject.pause();
@@ -100,7 +104,15 @@ pub fn list(what: What, image: Option<&Path>, package: Option<&Path>) -> Result<
                     break;
                 }
             }
-            looks.push(look);
+            agreed = if number == 1 { look } else { agree(&agreed, look) };
+            let waits = agreed.values().any(|row| row.is_in_flux && !row.absent.is_empty());
+            if !subject.is_live {
+                is_complete &= !waits;
+                agreed.values_mut().filter(|row| row.is_in_flux).for_each(|row| row.absent.clear());
+            }
+            if !subject.is_live || number >= LOOKS && (!waits || number >= MAX_LOOKS) {
+                break;
+            }
         }
         Ok(())
     })?;
@@ -109,20 +121,22 @@ pub fn list(what: What, image: Option<&Path>, package: Option<&Path>) -> Result<
         What::Modules => ("module", &["NAME", "SIZE", "TAINTS", "NOT IN"]),
         What::Hooks => ("hook", &["KIND", "OBJECT", "LEADS TO", "OWNER", "NOT IN"]),
     };
-    Ok(Listing { titles, name, rows: agree(looks), is_complete, warning: subject.warning })
+    Ok(Listing { titles, name, rows: sorted(agreed), is_complete, warning: subject.warning })
 }
 
-/// The rows of the last of `looks`, with the differences that all have.
-fn agree(mut looks: Vec<Look>) -> Vec<Row> {
-    let Some(last) = looks.pop() else { return Vec::new() };
+/// The rows of the look `now`, with the differences that the looks `before` it agreed on.
+fn agree(before: &Look, now: Look) -> Look {
     let settle = |(key, mut row): (String, Row)| {
-        let is_absent =
-            |look: &Look, place: &str| look.get(&key).is_some_and(|row| row.absent.contains(place));
-        row.absent.retain(|place| looks.iter().all(|look| is_absent(look, place)));
+        let known = before.get(&key);
+        row.absent.retain(|place| known.is_some_and(|known| known.absent.contains(place)));
         // A thing that Linux told of, and that ended before its memory was read, is none.
-        (row.object != Value::Null || !row.absent.is_empty()).then_some(row)
+        (row.object != Value::Null || !row.absent.is_empty()).then_some((key, row))
     };
-    let mut rows: Vec<Row> = last.into_iter().filter_map(settle).collect();
+    now.into_iter().filter_map(settle).collect()
+}
+
+fn sorted(look: Look) -> Vec<Row> {
+    let mut rows: Vec<Row> = look.into_values().collect();
     rows.sort_by(|a, b| (a.order, &a.cells).cmp(&(b.order, &b.cells)));
     rows
 }
@@ -145,9 +159,7 @@ fn tasks(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
     for task in listed.tasks {
         let pids = (task.process, task.pid);
         let mut absent: BTreeSet<&str> = task.missing.iter().copied().collect();
-        if task.is_in_flux {
-            absent.clear();
-        } else if is_live && !told.contains(&pids) {
+        if is_live && !told.contains(&pids) {
             absent.insert("/proc");
         }
         told.remove(&pids);
@@ -155,6 +167,7 @@ fn tasks(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
             cells: vec![task.process.to_string(), task.pid.to_string(), task.name.clone()],
             order: u64::from(task.process),
             is_shown: task.is_leader,
+            is_in_flux: task.is_in_flux,
             object: json!({
                 "pid": task.process,
                 "tid": task.pid,

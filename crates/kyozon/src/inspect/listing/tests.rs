@@ -10,7 +10,8 @@ fn look(rows: &[(&str, Row)]) -> Look {
 
 /// The rows on which looks agree: what each lacks.
 fn agreed(looks: Vec<Look>) -> Vec<Vec<&'static str>> {
-    agree(looks).into_iter().map(|row| row.absent.into_iter().collect()).collect()
+    let agreed = looks.into_iter().reduce(|before, now| agree(&before, now)).unwrap_or_default();
+    agreed.into_values().map(|row| row.absent.into_iter().collect()).collect()
 }
 
 #[test]
