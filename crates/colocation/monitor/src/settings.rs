@@ -51,9 +51,9 @@ const PROTECTIONS: [(&str, u64, Rule); 6] = [
 /// Paths of programs that the kernel starts, and what comes before one: a core pattern without it names a file.
 const PROGRAMS: [(&str, &str); 3] =
     [("modprobe_path", ""), ("core_pattern", "|"), ("poweroff_cmd", "")];
-/// Bytes of a path that are read.
-const PATH_BYTES: usize = 128;
-/// Where systems keep programs; and what administrators have the kernel start instead of any.
+/// Bytes of a path that are read: Linux has no longer one (`KMOD_PATH_LEN` in Linux's `kmod.h`).
+const PATH_BYTES: usize = 256;
+/// Where systems keep programs.
 const SYSTEMS: [&str; 9] = [
     "/usr/",
     "/sbin/",
@@ -63,14 +63,43 @@ const SYSTEMS: [&str; 9] = [
     "/opt/",
     "/nix/store/",
     "/gnu/store/",
-    "/dev/null",
+    "/run/current-system/",
 ];
-/// Where no system keeps them, even at the first look: anybody may write there, or it differs from process to process.
+/// What administrators have the kernel start instead of any program.
+const NONE: &str = "/dev/null";
+/// Where no system keeps programs, even at the first look: anybody may write there, or it differs from process to
+/// process.
 const NOBODYS: [&str; 4] = ["/tmp/", "/var/tmp/", "/dev/", "/proc/"];
 
-/// Whether `path`, with its arguments, is a program in one of `directories`.
+/// `path` without what does not change its meaning; `None` if it is not absolute, or if it leads back.
+fn normal(path: &str) -> Option<String> {
+    let mut clean = String::new();
+    for part in path.strip_prefix('/')?.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => return None,
+            part => clean.extend(["/", part]),
+        }
+    }
+    Some(clean)
+}
+
 fn is_in(directories: &[&str], path: &str) -> bool {
     directories.iter().any(|directory| path.starts_with(directory))
+}
+
+/// Whether `command`, a program and its arguments, is one that may be the system's: in its directories, or anywhere but
+/// where nobody keeps programs if it `is_first`. Linux replaces what follows a percent sign.
+fn may_be_systems(command: &str, is_first: bool) -> bool {
+    let mut words = command.split_ascii_whitespace();
+    let Some(program) = words.next() else { return true };
+    let program = normal(program).filter(|path| !path.contains('%'));
+    let is_good = program.is_some_and(|path| {
+        path == NONE || is_in(&SYSTEMS, &path) || is_first && !is_in(&NOBODYS, &path)
+    });
+    // An interpreter runs what an argument names.
+    is_good
+        && words.all(|word| normal(word).is_none_or(|path| path == NONE || !is_in(&NOBODYS, &path)))
 }
 
 /// A protection.
@@ -117,11 +146,10 @@ impl Program {
     fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) -> Option<(bool, u64)> {
         let text = self.text(kernel)?;
         let first = self.first.get_or_insert_with(|| text.clone());
-        let path = text.strip_prefix(self.begins).unwrap_or("");
-        let is_systems = is_in(&SYSTEMS, path) && !path.contains("/../");
-        let is_kept = *first == text && !is_in(&NOBODYS, path);
+        let command = text.strip_prefix(self.begins).unwrap_or("");
+        let is_good = may_be_systems(command, *first == text);
         let sum = |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte));
-        Some((path.is_empty() || is_systems || is_kept, text.bytes().fold(0, sum)))
+        Some((is_good, text.bytes().fold(0, sum)))
     }
 }
 

@@ -50,10 +50,11 @@ impl World {
 
     /// Looks at a path, and takes it back.
     fn path(&mut self, at: u64, text: &str) -> Vec<String> {
-        let before = self.memory.get(physical(at));
+        let words = (0..32).map(|word| physical(at) + 8 * word);
+        let before: Vec<_> = words.map(|word| (word, self.memory.get(word))).collect();
         self.put(at, text);
         let lines = self.look(3);
-        self.memory.set(physical(at), before);
+        before.into_iter().for_each(|(word, value)| self.memory.set(word, value));
         assert_eq!(self.look(3), [""; 0]);
         lines
     }
@@ -109,16 +110,32 @@ fn a_program_outside_the_system_is_found() {
     assert_eq!(w.look(3), [""; 0]);
     let line = "kernel's program redirected, modprobe_path: /sbin/modprobe, /home/u/x, nobody";
     assert_eq!(w.path(MODPROBE, "/home/u/x"), [line]);
-    for path in ["/tmp/x", "x", "/usr/../tmp/x", "/proc/9/fd/3"] {
+    let long = alloc::format!("/usr/{}../tmp/x", "./".repeat(70));
+    for path in
+        ["/tmp/x", "x", "./tmp/x", "//tmp/x", "/usr/../tmp/x", "/proc/9/fd/3", "/dev/null-x", &long]
+    {
         assert_eq!(w.path(MODPROBE, path).len(), 1, "{path}");
     }
-    assert_eq!(w.path(CORE, "|/tmp/x %P").len(), 1);
+    for pattern in [
+        "|/tmp/x %P",
+        "| /tmp/x",
+        "|/bin/sh /tmp/x",
+        "|/bin/env -i //tmp/./x",
+        "|/usr/.%z./tmp/x",
+        "|/usr/bin/%e",
+    ] {
+        assert_eq!(w.path(CORE, pattern).len(), 1, "{pattern}");
+    }
     let good = [
         (MODPROBE, ""),
         (MODPROBE, "/dev/null"),
         (MODPROBE, "/usr/bin/true"),
         (CORE, "/tmp/core.%p"),
+        (MODPROBE, "/run/current-system/sw/bin/modprobe"),
         (CORE, "|/usr/lib/systemd/x %P"),
+        (CORE, "| //usr/bin/x -- %E"),
+        (CORE, "|"),
+        (CORE, "|/usr/bin/x /var/crash/%e /dev/null"),
     ];
     for (at, path) in good {
         assert_eq!(w.path(at, path), [""; 0], "{path}");
