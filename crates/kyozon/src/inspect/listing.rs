@@ -8,12 +8,14 @@ use super::{FOUND, UNJUDGED};
 use crate::groups::{size, table};
 use anyhow::{ensure, Context, Result};
 use clap::ValueEnum;
+use kyozon_channel::events::printable;
 use kyozon_monitor::kernel::Kernel;
 use kyozon_monitor::{hooks, modules, tasks};
 use serde_json::{json, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Number of looks at a machine that runs, and maximum number while something says that it begins or ends: nothing does
@@ -141,6 +143,11 @@ fn sorted(look: Look) -> Vec<Row> {
     rows
 }
 
+/// A name of Linux's as the monitor shows one in memory. It is printed, and an intruder may have chosen it.
+fn shown(name: &[u8]) -> String {
+    name.iter().map(|byte| char::from(printable(*byte))).collect()
+}
+
 /// The names of the entries of the folder at `path` that are numbers.
 fn numbers(path: &str) -> Vec<u32> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
@@ -154,7 +161,9 @@ fn tasks(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
         told.extend(threads.into_iter().map(|thread| (process, thread)));
     }
     ensure!(!is_live || !told.is_empty(), "/proc has no processes: mount it");
-    let listed = tasks::listing::list(kernel)?;
+    let mut listed = tasks::listing::list(kernel)?;
+    // Of two tasks with the same PIDs, Linux tells of the one that it can find.
+    listed.tasks.sort_by_key(|task| (task.missing.len(), task.is_in_flux));
     let mut look = Look::new();
     for task in listed.tasks {
         let pids = (task.process, task.pid);
@@ -195,12 +204,14 @@ fn modules(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
     let mut told: [(&'static str, BTreeSet<String>); 2] =
         [(MODULE_LIST, BTreeSet::new()), (MODULE_FOLDERS, BTreeSet::new())];
     if is_live {
-        let list = fs::read_to_string(MODULE_LIST).context(MODULE_LIST)?;
-        told[0].1 = list.lines().filter_map(|line| Some(line.split(' ').next()?.into())).collect();
+        let list = fs::read(MODULE_LIST).context(MODULE_LIST)?;
+        let name = |line: &[u8]| shown(line.split(|byte| *byte == b' ').next().unwrap_or_default());
+        let lines = list.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        told[0].1 = lines.map(name).collect();
         let folders = fs::read_dir(MODULE_FOLDERS).context(MODULE_FOLDERS)?.flatten();
         // Code that is built in has a folder without this file.
         let folders = folders.filter(|folder| folder.path().join("initstate").exists());
-        told[1].1 = folders.filter_map(|folder| folder.file_name().into_string().ok()).collect();
+        told[1].1 = folders.map(|folder| shown(folder.file_name().as_bytes())).collect();
     }
     let mut look = Look::new();
     for module in modules::listing::list(kernel)?.unwrap_or_default() {
