@@ -13,6 +13,8 @@ use kyozon_monitor::policy::Action;
 
 /// Ticks for which a transaction is tried; after them, only a new confirmation of the finding brings another.
 const MAX_TRIES: u32 = 100;
+/// Maximum number of values of one case that are reported: an intruder can change it for ever.
+const MAX_VALUES: u32 = 16;
 
 /// An open finding and the repairs that remain.
 #[derive(Clone, Debug)]
@@ -39,6 +41,8 @@ pub struct Case {
     /// Why the check offers no repair; empty if it offers one or knows none.
     held: &'static str,
     tries: u32,
+    /// Number of values that were reported.
+    values: u32,
     /// What is done about it.
     pub action: Action,
     /// The operator does not want the repair that its class may have.
@@ -83,6 +87,7 @@ impl Case {
             repairs: Vec::new(),
             held: "",
             tries: 0,
+            values: 1,
             action,
             is_left: Self::is_left(finding, action),
             given_up: false,
@@ -119,8 +124,8 @@ impl Case {
             }
     }
 
-    /// Confirms the case.
-    pub fn confirm(&mut self, finding: &Finding, action: Action, now: u64) {
+    /// Confirms the case. Returns whether the found value is another one, which is news.
+    pub fn confirm(&mut self, finding: &Finding, action: Action, now: u64) -> bool {
         if self.inherited.take().is_some() {
             (self.action, self.is_left) = (action, Self::is_left(finding, action));
             self.class = Some(finding.class);
@@ -130,6 +135,14 @@ impl Case {
         }
         (self.last_tsc, self.missed_passes) = (now, 0);
         self.renew(finding);
+        let is_news = finding.class.has_chosen_value()
+            && self.values < MAX_VALUES
+            && self.line != finding.line();
+        if is_news {
+            self.line = finding.line();
+            self.values += 1;
+        }
+        is_news
     }
 
     /// Replaces the remaining transactions after a new confirmation, whose repair may differ.

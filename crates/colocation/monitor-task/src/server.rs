@@ -422,11 +422,17 @@ impl<M: KernelMemory> CheckEntry<M> {
         self.status.findings += 1;
         journal.report_about(EVENT_FINDING, index, Some(finding.class), &finding.line());
         let mut restarts = action == Action::Restart;
-        if added == Added::Opened {
-            journal.kept.keep(index, &Case::new(&finding, action, now, 0));
-        } else if action.repairs() {
-            journal.report(EVENT_NOTE, index, "too many open findings: not repaired");
-            restarts = action == Action::RepairOrRestart;
+        match added {
+            Added::Opened | Added::Changed => {
+                let case = Case::new(&finding, action, now, 0);
+                journal.kept.forget(index, case.address, case.hash());
+                journal.kept.keep(index, &case);
+            }
+            Added::Unlisted if action.repairs() => {
+                journal.report(EVENT_NOTE, index, "too many open findings: not repaired");
+                restarts = action == Action::RepairOrRestart;
+            }
+            Added::Known | Added::Unlisted => {}
         }
         self.publish(journal.system);
         restarts.then(|| Cause {

@@ -36,6 +36,8 @@ pub struct OpenFindings {
 pub enum Added {
     /// It confirms an open finding.
     Known,
+    /// It confirms an open finding, with another value.
+    Changed,
     /// It is new, and open from now on.
     Opened,
     /// It is new, and there is no room for it.
@@ -58,8 +60,11 @@ impl OpenFindings {
     /// Adds `finding`, about which `action` is done, and which was reported as line number `line` at time `now`.
     pub fn add(&mut self, finding: &Finding, action: Action, now: u64, line: u64) -> Added {
         if let Some(known) = self.cases.iter_mut().find(|case| case.matches(finding)) {
-            known.confirm(finding, action, now);
-            return Added::Known;
+            if !known.confirm(finding, action, now) {
+                return Added::Known;
+            }
+            known.line_number = line;
+            return Added::Changed;
         }
         let case = Case::new(finding, action, now, line);
         if self.cases.len() < MAX_OPEN {

@@ -20,6 +20,17 @@ macro_rules! classes {
                 }
             }
 
+            /// Whether an intruder chooses the found value: another one is news about the same object.
+            pub fn has_chosen_value(self) -> bool {
+                matches!(
+                    self,
+                    Self::RegisterModified
+                        | Self::InterruptTableModified
+                        | Self::HookModified
+                        | Self::ProgramRedirected
+                )
+            }
+
             /// Whether the monitor can repair some findings of this class.
             pub fn is_repairable(self) -> bool {
                 match self {

@@ -361,6 +361,36 @@ fn another_object_at_the_same_address_is_another_finding() {
 }
 
 #[test]
+fn another_value_of_an_open_finding_is_news() {
+    let mut b = Bench::new(true);
+    b.standing.borrow_mut().push(0x100);
+    let redirected = |found: &str| Finding {
+        found: found.into(),
+        repairs: vec![],
+        class: Class::ProgramRedirected,
+        ..finding(0x100, 0)
+    };
+    for path in ["/tmp/a", "/tmp/a", "/tmp/b", "/tmp/b", "/tmp/a"] {
+        b.tick(vec![redirected(path)], Step::Done(1));
+    }
+    let found = lines(&b, EVENT_FINDING);
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found[1].ends_with("found /tmp/b"));
+    // An intruder cannot fill the ring with one finding.
+    for number in 0..100 {
+        b.tick(vec![redirected(&format!("/tmp/{number}"))], Step::Done(1));
+    }
+    assert_eq!(lines(&b, EVENT_FINDING).len(), 16);
+    assert_eq!(b.server.entries[0].open.count(), 1);
+    // Of other classes, a value can change by itself.
+    let mut b = Bench::new(true);
+    for found in ["in one list", "in another"] {
+        b.tick(vec![Finding { found: found.into(), ..finding(0x100, 17) }], Step::Done(1));
+    }
+    assert_eq!(lines(&b, EVENT_FINDING).len(), 1);
+}
+
+#[test]
 fn findings_that_cannot_be_repaired_stay_open() {
     let mut b = Bench::new(true);
     let evil = || Finding { repairs: vec![], ..finding(0x100, 0) };
