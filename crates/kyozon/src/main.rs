@@ -69,10 +69,12 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
         Command::Top => return top::run(&mut ThisMachine),
         Command::Events { image: Some(image), format, json, .. } => {
             let format = if json { Format::Json } else { format };
-            let missing = events::saved::print(&image, &mut out, format)?;
-            if missing > 0 {
-                let name = image.display();
-                console::message(&format!("kyozon: warning: {name} lacks {missing} records"));
+            let saved = events::saved::print(&image, &mut out, format)?;
+            for warning in saved.warnings() {
+                warn(Some(&format!("{}: {warning}", image.display())));
+            }
+            if saved.is_doubtful() {
+                code = ExitCode::from(inspect::UNJUDGED);
             }
         }
         Command::Events { follow, format, json, image: None } => {

@@ -1,15 +1,16 @@
 //! The events in an image of a machine's memory, such as the one that a crash kernel saves.
 //!
 //! The pages of the ring lie anywhere in memory. The first one and those with records are known by their contents; any
-//! program can have pages that look like them.
+//! program can have pages that look like them. So nothing is left out for another: if there are several rings, or
+//! several records with one number, all are printed, and the result says so.
 
 use super::{Format, Origin, Printer};
 use crate::inspect::dump::Dump;
-use anyhow::{ensure, Context, Result};
+use anyhow::{ensure, Result};
 use kyozon_abi::events::*;
 use kyozon_channel::events::printable;
 use kyozon_monitor::memory::{KernelMemory, PAGE_BYTES};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,43 +21,110 @@ const RECORDS: u64 = PAGE_BYTES / RECORD as u64;
 /// Bytes of a ring's head before its statuses, and where the reserved ones begin.
 const HEAD: usize = core::mem::offset_of!(EventRing, checks);
 const RESERVED: usize = core::mem::offset_of!(EventRing, reserved);
-/// Maximum number of rings and of records that an image is believed to have.
+/// Maximum number of rings that are printed, of pages that look like a ring's first one, and of records.
 const MAX_RINGS: usize = 64;
+const MAX_HEADS: usize = 1 << 16;
 const MAX_RECORDS: usize = 1 << 18;
 /// Rates of time-stamp counters that exist, in kHz.
 const RATES: std::ops::Range<u64> = 100_000..100_000_000;
 
-/// Prints the events in the image at `path`. Returns the number of records that the ring had and the image has not.
+/// What an image had.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Saved {
+    /// Number of records that the printed rings had and the image has not.
+    pub missing: u64,
+    /// Number of rings with records.
+    pub rings: usize,
+    /// Number of records that have the number of another one.
+    pub contradicted: u64,
+    /// Whether there was more than is printed.
+    pub is_cut: bool,
+}
+
+impl Saved {
+    /// Whether programs may have made some of what was printed.
+    pub fn is_doubtful(&self) -> bool {
+        self.rings > 1 || self.contradicted > 0 || self.is_cut
+    }
+
+    /// What is wrong with the events, a line for each.
+    pub fn warnings(&self) -> Vec<String> {
+        let Self { missing, rings, contradicted, is_cut } = *self;
+        let lines = [
+            (missing > 0, format!("it lacks {missing} records")),
+            (
+                rings > 1,
+                format!("it has {rings} rings of events: all but one were made by programs, or by earlier loads"),
+            ),
+            (contradicted > 0, format!("{contradicted} records have the number of another: programs made them")),
+            (is_cut, "it has more that looks like events than is printed".into()),
+        ];
+        lines.into_iter().filter(|(is_so, _)| *is_so).map(|(_, line)| line).collect()
+    }
+}
+
+/// Prints the events in the image at `path`.
 ///
 /// # Errors
 ///
 /// The file is no image, or has no events.
-pub fn print(path: &Path, out: &mut impl Write, format: Format) -> Result<u64> {
+pub fn print(path: &Path, out: &mut impl Write, format: Format) -> Result<Saved> {
     let shown = || path.display().to_string();
     ensure!(
         format != Format::Journal,
         "events of an image have no place in this machine's journal"
     );
     let dump = Dump::open(path)?;
-    let all = records(&dump);
-    let (ring, records) = rings(&dump)
-        .into_iter()
-        .map(|ring| {
-            let records = of_ring(&all, &ring);
-            (ring, records)
-        })
-        .filter(|(_, records)| !records.is_empty())
-        .max_by_key(|(ring, _)| ring.loaded_tsc)
-        .context("it has no events: no cokernel was loaded, or the image lacks its pages")
-        .with_context(shown)?;
-    let missing = ring.next.min(ring.records.into()) - records.len() as u64;
-    let origin = Origin { loaded_tsc: ring.loaded_tsc, ..Origin::default() };
-    let mut printer = Printer { out, format, origin, khz: ring.tsc_khz, now: None, partial: None };
-    for record in records.into_values() {
-        printer.record(record)?;
+    let (heads, heads_cut) = first(rings(&dump), MAX_HEADS);
+    let (all, records_cut) = first(records(&dump), MAX_RECORDS);
+    let mut known: BTreeMap<u64, Vec<EventRecord>> = BTreeMap::new();
+    for record in all {
+        known.entry(record.sequence).or_default().push(record);
     }
-    printer.finish_line()?;
-    Ok(missing)
+    let with_records = heads.into_iter().map(|ring| {
+        let records = of_ring(&known, &ring);
+        (ring, records)
+    });
+    let mut rings: Vec<_> = with_records.filter(|(_, records)| !records.is_empty()).collect();
+    ensure!(
+        !rings.is_empty(),
+        "{}: it has no events: no cokernel was loaded, or the image lacks its pages",
+        shown()
+    );
+    let count = rings.len();
+    let mut saved = Saved {
+        rings: count,
+        is_cut: heads_cut || records_cut || count > MAX_RINGS,
+        ..Saved::default()
+    };
+    // A ring that is complete is more likely the cokernel's.
+    rings.sort_by_key(|(_, records)| std::cmp::Reverse(records.len()));
+    rings.truncate(MAX_RINGS);
+    rings.sort_by_key(|(ring, _)| ring.loaded_tsc);
+    for (ring, records) in rings {
+        if count > 1 && format == Format::Text {
+            writeln!(out, "-- a ring of the load at time-stamp counter {}", ring.loaded_tsc)?;
+        }
+        let numbers: BTreeSet<u64> = records.iter().map(|record| record.sequence).collect();
+        let had = ring.next.min(ring.records.into());
+        saved.missing += had - numbers.len() as u64;
+        saved.contradicted += (records.len() - numbers.len()) as u64;
+        let origin = Origin { loaded_tsc: ring.loaded_tsc, ..Origin::default() };
+        let khz = ring.tsc_khz;
+        let mut printer = Printer { out, format, origin, khz, now: None, partial: None };
+        for record in records {
+            printer.record(record)?;
+        }
+        printer.finish_line()?;
+    }
+    Ok(saved)
+}
+
+/// At most `max` of `all`, and whether there are more.
+fn first<T>(all: impl Iterator<Item = T>, max: usize) -> (Vec<T>, bool) {
+    let mut all = all.fuse();
+    let list: Vec<T> = all.by_ref().take(max).collect();
+    (list, all.next().is_some())
 }
 
 /// What the first page of a ring says.
@@ -68,8 +136,8 @@ struct Ring {
 }
 
 /// The pages that can be a ring's first one.
-fn rings(dump: &Dump) -> Vec<Ring> {
-    let rings = dump.pages().filter_map(|at| {
+fn rings(dump: &Dump) -> impl Iterator<Item = Ring> + '_ {
+    dump.pages().filter_map(|at| {
         let head: [u8; HEAD] = dump.peek(at)?;
         let word = |at: usize| Some(u64::from_le_bytes(*head.get(at..)?.first_chunk()?));
         let first = word(0)?;
@@ -86,12 +154,11 @@ fn rings(dump: &Dump) -> Vec<Ring> {
             && RATES.contains(&ring.tsc_khz)
             && head.iter().skip(RESERVED).all(|byte| *byte == 0);
         is_one.then_some(ring)
-    });
-    rings.take(MAX_RINGS).collect()
+    })
 }
 
 /// All that can be records.
-fn records(dump: &Dump) -> Vec<EventRecord> {
+fn records(dump: &Dump) -> impl Iterator<Item = EventRecord> + '_ {
     let pages = dump.pages().filter_map(|at| {
         let first = record(&dump.peek(at)?)?;
         let page = first.sequence.is_multiple_of(RECORDS).then(|| dump.page(at))??;
@@ -103,16 +170,14 @@ fn records(dump: &Dump) -> Vec<EventRecord> {
             record(&bytes).filter(|record| record.sequence % RECORDS == slot)
         })
     };
-    pages.flat_map(of_page).take(MAX_RECORDS).collect()
+    pages.flat_map(of_page)
 }
 
-/// Those of `all` that `ring` has, by their numbers.
-fn of_ring(all: &[EventRecord], ring: &Ring) -> BTreeMap<u64, EventRecord> {
+/// Those of the `known` records that `ring` can have, in the order of their numbers.
+fn of_ring(known: &BTreeMap<u64, Vec<EventRecord>>, ring: &Ring) -> Vec<EventRecord> {
     let oldest = ring.next.saturating_sub(ring.records.into());
-    let is_its = |record: &&EventRecord| {
-        (oldest..ring.next).contains(&record.sequence) && record.tsc >= ring.loaded_tsc
-    };
-    all.iter().filter(is_its).map(|record| (record.sequence, *record)).collect()
+    let records = known.range(oldest..ring.next).flat_map(|(_, records)| records);
+    records.filter(|record| record.tsc >= ring.loaded_tsc).copied().collect()
 }
 
 /// The record with these bytes, if it can be one.
@@ -161,12 +226,12 @@ mod tests {
     }
 
     /// The result for plain memory with these pages.
-    fn printed(pages: &[Vec<u8>], format: Format) -> Result<(u64, String)> {
+    fn printed(pages: &[Vec<u8>], format: Format) -> Result<(Saved, String)> {
         let mut file = tempfile::NamedTempFile::new()?;
         file.write_all(&pages.concat())?;
         let mut out = Vec::new();
-        let missing = print(file.path(), &mut out, format)?;
-        Ok((missing, String::from_utf8(out)?))
+        let saved = print(file.path(), &mut out, format)?;
+        Ok((saved, String::from_utf8(out)?))
     }
 
     #[test]
@@ -176,9 +241,10 @@ mod tests {
         let (before, noise) = (pages(3, &["of a load before"]), vec![0xa5; PAGE]);
         memory.extend([noise, before[4].clone()]);
         memory.reverse();
-        let (missing, text) = printed(&memory, Format::Text).unwrap();
+        let (saved, text) = printed(&memory, Format::Text).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(missing, 0);
+        assert_eq!((saved, saved.warnings().len()), (Saved { rings: 1, ..Saved::default() }, 0));
+        assert!(!saved.is_doubtful());
         assert_eq!(lines.len(), 3, "{text}");
         assert_eq!(lines[0], "      0.500 s note    one");
         assert!(lines[1].ends_with(&long) && lines[2] == "      1.500 s note    three", "{text}");
@@ -191,13 +257,34 @@ mod tests {
         let lines: Vec<String> = (0..40).map(|number| format!("line {number}")).collect();
         let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
         let mut memory = pages(7, &lines);
-        let (missing, text) = printed(&memory, Format::Text).unwrap();
-        assert_eq!((missing, text.lines().count()), (0, 32));
+        let (saved, text) = printed(&memory, Format::Text).unwrap();
+        assert_eq!((saved.missing, text.lines().count()), (0, 32));
         assert!(text.contains("line 8\n") && text.ends_with("line 39\n"));
         // The page with the records 8 to 15 and 32 to 39.
         memory.remove(4);
-        let (missing, text) = printed(&memory, Format::Text).unwrap();
-        assert_eq!((missing, text.lines().count()), (16, 16));
+        let (saved, text) = printed(&memory, Format::Text).unwrap();
+        assert_eq!((saved.missing, text.lines().count()), (16, 16));
+        assert_eq!(
+            (saved.warnings(), saved.is_doubtful()),
+            (vec!["it lacks 16 records".into()], false)
+        );
+    }
+
+    #[test]
+    fn a_program_cannot_hide_events() {
+        // Heads before the true one, a ring of a later load, and records with the true one's numbers.
+        let forged = pages(20_000_000_000, &["nothing happened"]);
+        let mut memory = vec![forged[0].clone(); 100];
+        memory.extend(pages(10_000_000_000, &["one", "two"]));
+        memory.extend(forged);
+        let (saved, text) = printed(&memory, Format::Text).unwrap();
+        assert!(saved.is_doubtful() && saved.is_cut && saved.rings == 102, "{saved:?}");
+        assert!(text.contains("note    one\n") && text.contains("note    two\n"), "{text}");
+        let doubled: Vec<_> =
+            [&["one", "two"], &["no", "lie"]].iter().flat_map(|lines| pages(7, *lines)).collect();
+        let (saved, text) = printed(&doubled, Format::Text).unwrap();
+        assert_eq!((saved.rings, saved.contradicted), (2, 4));
+        assert!(["one", "two", "no", "lie"].iter().all(|word| text.contains(word)), "{text}");
     }
 
     #[test]
