@@ -64,6 +64,8 @@ const SHORT: [Attack; 6] = [
 
 /// For how long a short attack stands, in milliseconds.
 const HELD_MS: [u64; 3] = [1, 10, 100];
+/// The rest after it, at least: a finding counts for the last attack of its class, and can come that much later.
+const SETTLE_MS: u64 = 100;
 
 /// An attack of a round, in the order of the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -138,7 +140,7 @@ fn round(random: &mut Random) -> (String, Vec<Trial>) {
     round.together(&LISTED);
     for ms in HELD_MS {
         for (attack, class) in SHORT {
-            let rest = round.rest(50);
+            let rest = round.rest_between(ms + SETTLE_MS, ms + SETTLE_MS + 50);
             round.line(&format!("tamper {rest} hold {ms} {attack}"));
             round.trials.push(Trial { attack, class, held_ms: Some(ms) });
         }
@@ -158,7 +160,12 @@ impl Round<'_> {
 
     /// A rest of at most `most_ms`, in seconds.
     fn rest(&mut self, most_ms: u64) -> String {
-        format!("{:.3}", self.random.below(most_ms) as f64 / 1000.0)
+        self.rest_between(0, most_ms)
+    }
+
+    fn rest_between(&mut self, least_ms: u64, most_ms: u64) -> String {
+        let ms = least_ms + self.random.below(most_ms - least_ms);
+        format!("{:.3}", ms as f64 / 1000.0)
     }
 
     /// Attacks that stand together until each is found.
