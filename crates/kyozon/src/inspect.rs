@@ -19,6 +19,7 @@ use anyhow::Result;
 use dump::Dump;
 use kyozon_abi::events::EVENT_FINDING;
 use kyozon_monitor::check::{Budget, Check, Step};
+use kyozon_monitor::class::Class;
 use kyozon_monitor::finding::Finding;
 use kyozon_monitor::kernel::Kernel;
 use kyozon_monitor::registry;
@@ -127,7 +128,7 @@ fn run(subject: &Subject, kernel: &Kernel<'_, Dump>) -> Result<Vec<Outcome>> {
                 true => began.elapsed().as_millis() as u64,
                 false => u64::from(step + 1) * STEP_MS,
             };
-            check.step(kernel, &mut Clock { ms, calls: 0 });
+            check.step(kernel, &mut Clock { ms, calls: 0 }, subject.is_live);
             check.lacking.extend(subject.dump.take_lacking());
         }
     }
@@ -143,6 +144,8 @@ struct Running {
     retries: u64,
     /// The pages that it was to read and that are not there.
     lacking: BTreeSet<u64>,
+    /// The lists that it could not walk to their ends while Linux was changing them.
+    torn: BTreeSet<u64>,
 }
 
 impl Running {
@@ -150,7 +153,14 @@ impl Running {
         let name = check.about().name;
         let not_run = not_run(name, is_live);
         let outcome = Outcome { name, not_run, items: None, unjudged: 0, findings: Vec::new() };
-        Self { check, outcome, passes: 0, retries: 0, lacking: BTreeSet::new() }
+        Self {
+            check,
+            outcome,
+            passes: 0,
+            retries: 0,
+            lacking: BTreeSet::new(),
+            torn: BTreeSet::new(),
+        }
     }
 
     fn is_done(&self, step: u32, is_live: bool) -> bool {
@@ -160,11 +170,15 @@ impl Running {
         self.outcome.not_run.is_some() || is_enough
     }
 
-    fn step(&mut self, kernel: &Kernel<'_, Dump>, clock: &mut Clock) {
-        let Self { check, outcome, passes, retries, .. } = self;
+    fn step(&mut self, kernel: &Kernel<'_, Dump>, clock: &mut Clock, is_live: bool) {
+        let Self { check, outcome, passes, retries, torn, .. } = self;
         *retries = 0;
-        let step = check.step(kernel, clock, &mut |it| outcome.add(kernel, it), retries);
-        if let Step::Done(items) = step {
+        // Beside Linux, the monitor walks lists while this CPU's Linux stands still; this command does not.
+        let mut found = |finding: Finding| match finding.class {
+            Class::ProcessListDamaged if is_live => drop(torn.insert(finding.address)),
+            _ => outcome.add(kernel, finding),
+        };
+        if let Step::Done(items) = check.step(kernel, clock, &mut found, retries) {
             *passes += 1;
             outcome.items = (*passes >= PASSES).then_some(items);
         }
@@ -173,6 +187,7 @@ impl Running {
     fn outcome(self, is_live: bool) -> Outcome {
         let coverage = self.check.coverage();
         let mut unjudged = coverage.unjudged + coverage.dropped + self.check.waiting();
+        unjudged += self.torn.len() as u64;
         // On a machine that runs, the next look sees what Linux was changing, or freeing.
         if !is_live {
             unjudged += self.retries + self.lacking.len() as u64;

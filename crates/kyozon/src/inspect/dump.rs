@@ -32,6 +32,9 @@ const ELF_HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
 const LOAD: u32 = 1;
 const NOTE: u32 = 4;
+/// Reads of a running machine's memory after which pages are read again: a list is walked node by node, and Linux may
+/// change it between two nodes.
+const LOOK_READS: u32 = 128;
 /// The physical address of a range that is known by virtual addresses only (`/proc/kcore`).
 const NOT_PHYSICAL: u64 = u64::MAX;
 /// The beginning of a range in an image made with LiME: magic number, version 1, first and last address, reserved.
@@ -70,8 +73,10 @@ pub struct Dump {
     pub notes: Vec<u8>,
     /// The pages, by physical or virtual address, that were to be read and are not in the file.
     lacking: RefCell<BTreeSet<u64>>,
-    /// The number of this look at the file.
+    /// The number of this look at the file, and of its reads if the memory changes.
     look: Cell<u32>,
+    reads: Cell<u32>,
+    changes: bool,
 }
 
 impl Dump {
@@ -88,6 +93,15 @@ impl Dump {
         Self::read(file).with_context(shown)
     }
 
+    /// The memory of a running machine, as a file that changes.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::open`].
+    pub fn open_live(path: &Path) -> Result<Self> {
+        Ok(Self { changes: true, ..Self::open(path)? })
+    }
+
     fn read(mut file: File) -> Result<Self> {
         // A file of /proc does not know its size before it is asked for its end.
         let bytes = file.seek(SeekFrom::End(0)).context("it has no end")?;
@@ -102,6 +116,8 @@ impl Dump {
             notes: Vec::new(),
             lacking: RefCell::default(),
             look: Cell::default(),
+            reads: Cell::default(),
+            changes: false,
         };
         match &head {
             head if head.starts_with(ELF_MAGIC) => dump.read_elf(head)?,
@@ -282,6 +298,12 @@ impl KernelMemory for Dump {
 
 impl Dump {
     fn find(&self, physical: u64) -> Option<&Page> {
+        if self.changes {
+            self.reads.set((self.reads.get() + 1) % LOOK_READS);
+            if self.reads.get() == 0 {
+                self.look_again();
+            }
+        }
         let range = self.range(physical)?;
         let number = (physical - range.physical) / PAGE_BYTES;
         let slots = range.chunks.get((number / CHUNK) as usize)?;

@@ -186,7 +186,7 @@ fn tasks(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
             }),
             absent,
         };
-        look.insert(format!("{:#x}", task.address), row);
+        look.insert(format!("{:#x}/{}", task.address, task.start), row);
     }
     for (process, thread) in told {
         let row = Row {

@@ -54,7 +54,7 @@ impl Subject {
 
     fn of_this_machine(package: Option<&Path>) -> Result<Self> {
         let path = PathBuf::from(KCORE);
-        let dump = Dump::open(&path).context(
+        let dump = Dump::open_live(&path).context(
             "the memory of this machine cannot be read: run as root, or give an image with --image",
         )?;
         let monitor::Requirements { profile, code, warning, .. } =

@@ -71,6 +71,18 @@ fn another_look_reads_what_was_written_since() {
 }
 
 #[test]
+fn memory_that_changes_is_read_again_after_some_reads() {
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    let whole = core(&[(0x5000, PAGE)], b"");
+    file.write_all(&whole).expect("a core");
+    let dump = Dump::open_live(file.path()).expect("a core");
+    let first = |dump: &Dump| dump.page(0x5000).expect("the page")[0].load(Relaxed) as u8;
+    assert_eq!(first(&dump), 5);
+    std::fs::write(file.path(), [&whole[..whole.len() - PAGE], &[7; PAGE]].concat()).expect("more");
+    assert!((0..1000).any(|_| first(&dump) == 7));
+}
+
+#[test]
 fn memory_without_a_physical_address_is_left_out() {
     let dump = open(&core(&[(u64::MAX, PAGE), (0x5000, PAGE)], b"")).expect("a core");
     assert_eq!(dump.extent(), (1, PAGE_BYTES));
