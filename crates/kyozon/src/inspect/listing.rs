@@ -27,10 +27,10 @@ const TRIES: usize = 20;
 /// The first namespace of process IDs (`PROC_PID_INIT_INO` in Linux's `proc_ns.h`), and that of this process.
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 const OWN_NAMESPACE: &str = "/proc/self/ns/pid";
-/// Where Linux tells of modules.
+/// Linux's listings of modules.
 const MODULE_LIST: &str = "/proc/modules";
 const MODULE_FOLDERS: &str = "/sys/module";
-/// Where a thing of which Linux tells is not.
+/// What lacks an object that only Linux's listings have.
 const NOWHERE: &str = "any structure of the kernel";
 
 /// What to list.
@@ -44,7 +44,7 @@ pub enum What {
     Hooks,
 }
 
-/// An object that the kernel's memory has, or of which Linux tells.
+/// An object in the kernel's memory, or in Linux's listings.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Row {
     /// The cells of its line, and its place among the lines.
@@ -131,7 +131,7 @@ fn agree(before: &Look, now: Look) -> Look {
     let settle = |(key, mut row): (String, Row)| {
         let known = before.get(&key);
         row.absent.retain(|place| known.is_some_and(|known| known.absent.contains(place)));
-        // A thing that Linux told of, and that ended before its memory was read, is none.
+        // An object of Linux's listings that ended before memory was read is no difference.
         (row.object != Value::Null || !row.absent.is_empty()).then_some((key, row))
     };
     now.into_iter().filter_map(settle).collect()
@@ -143,7 +143,8 @@ fn sorted(look: Look) -> Vec<Row> {
     rows
 }
 
-/// A name of Linux's as the monitor shows one in memory. It is printed, and an intruder may have chosen it.
+/// A name from Linux's listings, in the form in which the monitor shows one from memory. It is printed, and an intruder
+/// may have chosen it.
 fn shown(name: &[u8]) -> String {
     name.iter().map(|byte| char::from(printable(*byte))).collect()
 }
