@@ -126,7 +126,8 @@ impl Case {
 
     /// Confirms the case. Returns whether the found value is another one, which is news.
     pub fn confirm(&mut self, finding: &Finding, action: Action, now: u64) -> bool {
-        if self.inherited.take().is_some() {
+        let inherits = self.inherited.take().is_some();
+        if inherits {
             (self.action, self.is_left) = (action, Self::is_left(finding, action));
             self.class = Some(finding.class);
             self.what.clone_from(&finding.what);
@@ -135,14 +136,15 @@ impl Case {
         }
         (self.last_tsc, self.missed_passes) = (now, 0);
         self.renew(finding);
-        let is_news = finding.class.has_chosen_value()
-            && self.values < MAX_VALUES
-            && self.line != finding.line();
-        if is_news {
-            self.line = finding.line();
-            self.values += 1;
+        if !finding.class.has_chosen_value() || self.values >= MAX_VALUES {
+            return false;
         }
-        is_news
+        let line = finding.line();
+        // The line that a monitor before this one kept may be cut.
+        let is_same = line == self.line || inherits && line.starts_with(&self.line);
+        self.line = line;
+        self.values += u32::from(!is_same);
+        !is_same
     }
 
     /// Replaces the remaining transactions after a new confirmation, whose repair may differ.

@@ -461,6 +461,32 @@ fn open_findings_survive_a_restart() {
     assert_eq!(start(true).system.published.last().expect("a status").1.open, 1);
 }
 
+/// The kept line is shorter than the reported one.
+#[test]
+fn a_long_line_is_no_news_after_a_restart() {
+    let kept: Vec<AtomicU64> = (0..512).map(|_| AtomicU64::new(0)).collect();
+    let kept: &'static [AtomicU64] = kept.leak();
+    let start = || {
+        let mut b = Bench::new(false);
+        b.server = Server::new(Policy::REPORT, 1, kept);
+        let check = Scripted::new(b.script.clone(), Rc::default(), b.standing.clone());
+        add(&mut b.server, check);
+        b.server.start(&mut b.system);
+        b
+    };
+    let redirected = |end: &str| Finding {
+        found: format!("/tmp/{}{end}", "x".repeat(250)),
+        class: Class::ProgramRedirected,
+        ..finding(0x100, 0)
+    };
+    start().tick(vec![redirected("a")], Step::Spent);
+    let mut b = start();
+    b.tick(vec![redirected("a")], Step::Done(1));
+    assert_eq!(lines(&b, EVENT_FINDING), [""; 0]);
+    b.tick(vec![redirected("b")], Step::Done(1));
+    assert_eq!(lines(&b, EVENT_FINDING).len(), 1);
+}
+
 #[test]
 fn a_heartbeat_has_the_servers_counts() {
     let mut b = Bench::new(true);
