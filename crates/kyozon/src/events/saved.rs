@@ -1,8 +1,8 @@
 //! The events in an image of a machine's memory, such as the one that a crash kernel saves.
 //!
 //! The pages of the ring lie anywhere in memory. The first one and those with records are known by their contents; any
-//! program can have pages that look like them. So nothing is left out for another: if there are several rings, or
-//! several records with one number, all are printed, and the result says so.
+//! program can have pages that look like them. If there are several rings, or several records with one number, all are
+//! printed, up to a maximum, and the result says so.
 
 use super::{Format, Origin, Printer};
 use crate::inspect::dump::Dump;
@@ -271,8 +271,8 @@ mod tests {
     }
 
     #[test]
-    fn a_program_cannot_hide_events() {
-        // Heads before the true one, a ring of a later load, and records with the true one's numbers.
+    fn forged_rings_are_printed_beside_the_true_one() {
+        // Heads before the true one, and a ring of a later load.
         let forged = pages(20_000_000_000, &["nothing happened"]);
         let mut memory = vec![forged[0].clone(); 100];
         memory.extend(pages(10_000_000_000, &["one", "two"]));
@@ -280,6 +280,7 @@ mod tests {
         let (saved, text) = printed(&memory, Format::Text).unwrap();
         assert!(saved.is_doubtful() && saved.is_cut && saved.rings == 102, "{saved:?}");
         assert!(text.contains("note    one\n") && text.contains("note    two\n"), "{text}");
+        // Records with the numbers of others.
         let doubled: Vec<_> =
             [&["one", "two"], &["no", "lie"]].iter().flat_map(|lines| pages(7, *lines)).collect();
         let (saved, text) = printed(&doubled, Format::Text).unwrap();
