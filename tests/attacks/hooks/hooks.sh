@@ -12,22 +12,52 @@ now() {
 	sed 's/\([0-9]*\)\.\([0-9]*\) .*/\1\2/' /proc/uptime
 }
 
-# events: prints the number, the kind and the text of each event after $mark.
+# events: prints the kind and the text of each event after the first $mark.
 events() {
-	kyozon events --json | sed -n 's/.*"kind":"\([a-z]*\)",.*"sequence":\([0-9]*\),.*"text":"\(.*\)","tick".*/\2 \1 \3/p' |
-		awk -v mark="$mark" '$1 > mark'
+	kyozon events | awk -v mark="$mark" 'NR > mark { $1 = ""; sub(/ /, ""); print }'
+}
+
+# compare missing|others FILE: a line of FILE, BEGIN or BEGIN // REST, fits those of the input that begin so and have
+# the rest. Prints which lines of FILE are missing, fitting none, or which others the input has, that none fits.
+compare() {
+	awk -v show="$1" 'FILENAME != "-" {
+		parts[$0] = split($0, part, " // ")
+		begin[$0] = part[1]
+		rest[$0] = part[2]
+		next
+	}
+	{
+		fits = 0
+		for (line in parts)
+			if (index($0, begin[line]) == 1 && (parts[line] == 1 || index($0, rest[line]))) {
+				fits = 1
+				fitted[line]
+			}
+		if (show == "others" && !fits)
+			print
+	}
+	END {
+		for (line in parts)
+			if (show == "missing" && !(line in fitted))
+				print line
+	}' "$2" -
 }
 
 # wait_for FILE HUNDREDTHS: waits until an event matches each line of FILE. The lines that none matched are left there.
 wait_for() {
 	until=$(($(now) + $2))
 	while :; do
-		events >/tmp/events
-		while read -r line; do
-			grep -q "$line" /tmp/events || echo "$line"
-		done <"$1" >/tmp/left
+		events | compare missing "$1" >/tmp/left
 		mv /tmp/left "$1"
 		[ -s "$1" ] && [ "$(now)" -lt $until ] || return 0
+		sleep 0.5
+	done
+}
+
+# wait_for_end HUNDREDTHS: waits until no finding is open. A later one of the same memory would have no line.
+wait_for_end() {
+	until=$(($(now) + $1))
+	while kyozon status | grep -q ' open' && [ "$(now)" -lt $until ]; do
 		sleep 0.5
 	done
 }
@@ -39,12 +69,12 @@ tamper() {
 	done <"$1"
 }
 
-# begins, gone: print the patterns of the events of $found.
+# begins, gone: print how the events of $found begin, and of their end.
 begins() {
-	echo "$found" | sed 's|^|^[0-9]* finding |; s| // |.*|'
+	echo "$found" | sed 's|^|FINDING |'
 }
 gone() {
-	echo "$found" | sed 's|^|^[0-9]* note |; s| // .*||; s|$|.*: gone|'
+	echo "$found" | sed 's|^|note |; s| // .*||; s|$| // : gone|'
 }
 
 # among FILE: whether a line of the input is one of FILE.
@@ -52,11 +82,11 @@ among() {
 	[ -s "$1" ] && grep -qxFf "$1"
 }
 
-mark=-1
+mark=0
 echo "note monitoring Linux" >/tmp/wanted
 wait_for /tmp/wanted 6000
 for group in /cases/*/; do
-	mark=$(kyozon events --json | sed -n 's/.*"sequence":\([0-9]*\),.*/\1/p' | tail -n 1)
+	mark=$(kyozon events | wc -l)
 	: >/tmp/wanted >/tmp/still >/tmp/attacks
 	for case in "$group"*.sh; do
 		. "$case"
@@ -71,13 +101,10 @@ for group in /cases/*/; do
 	wait_for /tmp/wanted 1000
 	# Findings that no case names.
 	sleep 1
-	events | grep '^[0-9]* finding ' >/tmp/others
-	while read -r line; do
-		grep -v "$line" /tmp/others >/tmp/left
-		mv /tmp/left /tmp/others
-	done </tmp/all
+	events | grep '^FINDING ' | compare others /tmp/all >/tmp/others
 	echo undo >/proc/kyozon-attacks
-	wait_for /tmp/still 3000
+	wait_for_end 3000
+	wait_for /tmp/still 0
 	name=$(basename "$group")
 	for case in "$group"*.sh; do
 		. "$case"
