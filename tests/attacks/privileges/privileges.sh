@@ -12,16 +12,16 @@ cp /m/victim /tmp/allowed/victim
 /m/victim allow /tmp/allowed/victim || echo "allow: failed"
 kyozon load --isolation "$isolation" >/dev/null || exit 1
 
-# wait_for PATTERN TENTHS: waits until a line of the events matches.
+# wait_for PATTERN SECONDS: waits until a line of the events matches.
 wait_for() {
-	for turn in $(seq "$2"); do
+	for turn in $(seq $((2 * $2))); do
 		kyozon events | grep -q "$1" && return
-		sleep 0.1
+		sleep 0.5
 	done
 	return 1
 }
 
-wait_for "monitoring Linux" 600 || exit 1
+wait_for "monitoring Linux" 60 || exit 1
 for turn in 1 2 3; do
 	for how in program shell namespace; do
 		/tmp/set-user-id gains $how || echo "gains $how: failed"
@@ -41,9 +41,9 @@ for case in /cases/*.sh; do
 	. "$case"
 	attack || echo "attack: failed"
 	outcome="not found"
-	wait_for " FINDING $found" 50 && outcome=found
+	wait_for " FINDING $found" 5 && outcome=found
 	echo undo >/proc/kyozon-attacks
-	wait_for " note  *${found%% .*}: gone" 80 && outcome="$outcome, gone after undo"
+	wait_for " note  *${found%% .*}: gone" 8 && outcome="$outcome, gone after undo"
 	echo "case $(basename "$case" .sh): $outcome"
 	[ "$outcome" = "found, gone after undo" ] || kyozon events >&2
 	kill $victim

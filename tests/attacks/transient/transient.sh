@@ -1,10 +1,10 @@
 # transient.sh: loads the monitor with its defaults, runs attacks that undo themselves, and prints how many were found.
 # wait_for LINES PATTERN: waits for that many events, at most 60 s, and prints their number.
 wait_for() {
-	for turn in $(seq 600); do
+	for turn in $(seq 120); do
 		count=$(kyozon events | grep -cE "$2")
 		[ "$count" -ge "$1" ] && break
-		sleep 0.1
+		sleep 0.5
 	done
 	echo "$count"
 }

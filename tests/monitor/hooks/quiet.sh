@@ -6,9 +6,9 @@ mkdir -p /dev/pts
 mount -t devpts devpts /dev/pts 2>/dev/null
 ip link set lo up
 kyozon load --isolation "$isolation" >/dev/null || exit 1
-for turn in $(seq 300); do
+for turn in $(seq 60); do
 	kyozon events | grep -q "monitoring Linux" && break
-	sleep 0.2
+	sleep 1
 done
 
 now() {
