@@ -15,8 +15,8 @@ use serde_json::Value;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// Time limit for the monitor's first pass over the kernel's code, in tenths of a second of the guest.
-const LEARNING: u32 = 1200;
+/// Time limit for the monitor's first pass over the kernel's code, in seconds of the guest.
+const LEARNING: u32 = 120;
 
 /// Counts over all demonstrations.
 #[derive(Clone, Copy, Debug, Default)]
@@ -240,7 +240,7 @@ fn learn(stage: &mut Stage, report: &mut Report) -> Result<()> {
         .ask(&format!(
             "for i in $(seq {LEARNING}); do \
              kyozon status | grep -q ' text: [1-9]' && exit 0; \
-             sleep 0.1; \
+             sleep 1; \
          done; \
          kyozon status >&2; exit 1"
         ))
