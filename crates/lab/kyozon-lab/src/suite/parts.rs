@@ -48,10 +48,25 @@ impl Part {
         PARTS.into_iter().find(|part| part.folders.contains(&folder)).unwrap_or(CHECKS)
     }
 
-    /// Whether the part took more than one and a half times its minutes.
-    pub(super) fn exceeded_by(self, time: Duration) -> bool {
-        time > Duration::from_secs(u64::from(self.minutes) * 90)
+    /// Whether the part took more than one and a half times its minutes, on a machine that took `slowness` times as
+    /// long as it should for all tests together.
+    pub(super) fn exceeded_by(self, time: Duration, slowness: f64) -> bool {
+        time.as_secs_f64() > f64::from(self.minutes) * 90.0 * slowness
     }
+
+    /// Whether it is a part of the tests: what is built may be in the cache.
+    fn is_tests(self) -> bool {
+        self != SETUP && self != LIBRARY
+    }
+}
+
+/// How many times as long as they should all tests took together, at least 1: a machine that others use too is slow in
+/// every part.
+pub(super) fn slowness(taken: &[(Part, Duration)]) -> f64 {
+    let tests = || taken.iter().filter(|(part, _)| part.is_tests());
+    let minutes: f64 = tests().map(|(_, time)| time.as_secs_f64() / 60.0).sum();
+    let expected: f64 = tests().map(|(part, _)| f64::from(part.minutes)).sum();
+    (minutes / expected).max(1.0)
 }
 
 /// Tests of Linux with a cokernel.
