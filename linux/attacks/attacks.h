@@ -31,6 +31,7 @@ extern struct attack patch_text, patch_rodata, patch_swapped, patch_behind, filt
 extern struct attack hook_lstar, hook_cstar, clear_wp, clear_smep, set_breakpoint;
 extern struct attack move_idt, hook_gate;
 extern struct attack hide_module, hide_module_sysfs, hide_module_all, clear_taint;
+extern struct attack hide_bpf;
 extern struct attack exec_memory, writable_exec_memory;
 extern struct attack filter_process;
 extern struct attack hook_netfilter, hook_packet, hook_keyboard, hook_notifier;
