@@ -84,6 +84,8 @@ classes! {
     ProtectionLifted = "setting.protection-lifted";
     /// A program that the kernel starts by itself lies outside the system's directories.
     ProgramRedirected = "setting.program-redirected";
+    /// A BPF program is not in all the structures that have each one.
+    BpfProgramHidden = "bpf.program-hidden";
 }
 
 impl Class {

@@ -20,6 +20,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod bpf;
 pub mod check;
 pub mod class;
 pub(crate) mod confirm;

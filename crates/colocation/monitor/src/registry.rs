@@ -43,6 +43,7 @@ checks![
     crate::settings::SettingCheck,
     crate::tasks::TaskCheck,
     crate::modules::ModuleCheck,
+    crate::bpf::BpfCheck,
     crate::mappings::MappingCheck,
     crate::hooks::HookCheck,
     crate::text::TextCheck,

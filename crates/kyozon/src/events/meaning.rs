@@ -85,7 +85,7 @@ pub fn techniques(class: Class) -> &'static [&'static str] {
         | Class::InterruptTableModified
         | Class::ProcessListDamaged
         | Class::HookModified => &[ROOTKIT],
-        Class::ProcessHidden => &[ROOTKIT, HIDE_ARTIFACTS],
+        Class::ProcessHidden | Class::BpfProgramHidden => &[ROOTKIT, HIDE_ARTIFACTS],
         Class::HookHidden | Class::HookSensitive => &[ROOTKIT, MODULE],
         Class::ModuleHidden => &[ROOTKIT, MODULE, HIDE_ARTIFACTS],
         Class::PrivilegesGained => &[ROOTKIT, EXPLOITATION],

@@ -1,0 +1,109 @@
+//! Where Linux keeps BPF programs.
+
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use crate::owner::Owners;
+use crate::profile::requirements::Need::Optional;
+use crate::profile::requirements::Wants;
+use crate::profile::Profile;
+use crate::walk::{List, XArrays};
+use alloc::string::String;
+
+/// Maximum length of the name of a program's code, with its end (`KSYM_NAME_LEN` in Linux's `kallsyms.h` is longer).
+const NAME_BYTES: usize = 64;
+
+pub(super) const WANTS: Wants = Wants {
+    symbols: &[],
+    members: &[
+        ("bpf_prog", "aux", Optional),
+        ("bpf_prog_aux", "id", Optional),
+        ("bpf_prog_aux", "ksym", Optional),
+        ("bpf_prog_aux", "prog", Optional),
+        ("idr", "idr_rt", Optional),
+    ],
+    constants: &[],
+};
+
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    /// The list of code, of programs and other.
+    pub list: List,
+    /// Address of the index of IDs.
+    pub ids: u64,
+    pub index: XArrays,
+    owners: Owners,
+    /// In `struct bpf_ksym`: whether the code is a program's.
+    is_program: u64,
+    /// In `struct bpf_prog`.
+    aux: u64,
+    /// In `struct bpf_prog_aux`.
+    id: u64,
+    ksym: u64,
+    program: u64,
+}
+
+impl Layout {
+    /// Looks it up in `profile`; `None` if the kernel has no BPF, or does not describe it.
+    pub fn new(profile: &Profile<'_>) -> Option<Self> {
+        let offset = |structure, member| profile.field(structure, member).map(|field| field.offset);
+        let owners = Owners::new(profile).ok()?;
+        Some(Self {
+            list: owners.bpf?,
+            ids: profile.symbol("prog_idr")? + offset("idr", "idr_rt")?,
+            index: XArrays::new(profile).ok()?,
+            owners,
+            is_program: offset("bpf_ksym", "prog")?,
+            aux: offset("bpf_prog", "aux")?,
+            id: offset("bpf_prog_aux", "id")?,
+            ksym: offset("bpf_prog_aux", "ksym")?,
+            program: offset("bpf_prog_aux", "prog")?,
+        })
+    }
+
+    /// The `struct bpf_prog_aux` that the entry `ksym` of the list is in, if it is a program's.
+    pub fn aux_of<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, ksym: u64) -> Option<u64> {
+        let is_program = kernel.u8(ksym.wrapping_add(self.is_program))? != 0;
+        is_program.then(|| ksym.wrapping_sub(self.ksym))
+    }
+
+    /// The `struct bpf_prog_aux` of `program`.
+    pub fn aux<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, program: u64) -> Option<u64> {
+        kernel.u64(program.wrapping_add(self.aux))
+    }
+
+    /// Whether Linux has listed the code of this program, and has not taken it back. What is interpreted, or compiled
+    /// for a user without privileges, is never listed.
+    pub fn has_listed_code<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, aux: u64) -> bool {
+        let ksym = aux.wrapping_add(self.ksym);
+        let start = kernel.u64(ksym.wrapping_add(self.owners.bpf_start));
+        start.is_some_and(|start| start != 0) && self.aux_of(kernel, ksym).is_some()
+    }
+
+    /// The ID of a program, 0 for a function of one and for one that ends, and the address of its `struct bpf_prog`.
+    pub fn id_and_program<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        aux: u64,
+    ) -> Option<(u64, u64)> {
+        let id = kernel.u32(aux.wrapping_add(self.id))?;
+        Some((u64::from(id), kernel.u64(aux.wrapping_add(self.program))?))
+    }
+
+    /// What the index has at `id`.
+    pub fn at_id<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, id: u64) -> Option<u64> {
+        self.index.path_to(kernel, self.ids, id).map(|path| path.value)
+    }
+
+    /// The name of a program's code: `bpf_prog_`, its tag, and the name that its loader gave it.
+    pub fn name<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, aux: u64) -> Option<String> {
+        let at = aux.wrapping_add(self.ksym).wrapping_add(self.owners.bpf_name);
+        kernel.c_string(at, NAME_BYTES).filter(|name| !name.is_empty())
+    }
+
+    /// The code of a program: its first byte and the one behind.
+    pub fn code<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, aux: u64) -> Option<(u64, u64)> {
+        let ksym = aux.wrapping_add(self.ksym);
+        let word = |offset| kernel.u64(ksym.wrapping_add(offset));
+        Some((word(self.owners.bpf_start)?, word(self.owners.bpf_end)?))
+    }
+}
