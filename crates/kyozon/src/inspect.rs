@@ -3,6 +3,7 @@
 //! Everything about the kernel in an image comes from the image: its symbols, its types, the addresses at which it
 //! lies. Only the kernel package's image, if it is at hand, says what code and read-only data should be.
 
+mod bpf_ids;
 mod code;
 mod description;
 pub(crate) mod dump;
@@ -221,7 +222,8 @@ impl Outcome {
         match self.items {
             None if self.not_run.is_some() => self.not_run,
             None => Some("not complete: the memory that it walks has no end"),
-            Some(0) => Some("nothing to look at"),
+            // A machine may have no module and no BPF program.
+            Some(0) if self.unjudged > 0 => Some("nothing to look at"),
             Some(_) => None,
         }
     }

@@ -8,9 +8,9 @@
 //! | [`colocation`] | load, unload and status, over the trait [`machine::Machine`] |
 //! | [`events`] | the event ring as text, as JSON, and for the logs of systems |
 //! | [`groups`] | ps and kill: requests to the groups' keepers |
-//! | [`inspect`] | the checks on an image of a machine's memory |
+//! | [`inspect`] | the checks, and lists, of this machine's memory or of an image; `unsafe`: one call of bpf(2) |
 //! | [`library`] | commands on library Linux, which another program has |
-//! | [`machine`] | this machine: its module, its `/dev/kyozon`; the only `unsafe` |
+//! | [`machine`] | this machine: its module, its `/dev/kyozon`; `unsafe`: the shared ring |
 //! | [`metrics`] | the status as metrics |
 //! | [`monitor`] | the monitor's requirements: a profile of the running kernel, and memory |
 //! | [`payload`] | unpacks the kernel in a bzImage |

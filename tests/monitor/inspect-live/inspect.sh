@@ -16,6 +16,10 @@ clean)
 	kill $busy
 	inspect modules
 	inspect hooks
+	bpf tracepoint sched_switch 100000 & program=$!
+	sleep 1
+	inspect bpf
+	kill $program
 	;;
 hidden)
 	sleep 1000 & hidden=$!
@@ -28,9 +32,13 @@ hidden)
 	kyozon inspect tasks --json | grep -c '"/proc"'
 	inspect modules
 	inspect hooks
+	bpf tracepoint sched_switch 100000 & program=$!
+	sleep 1
+	echo "hide-bpf index" >/proc/kyozon-attacks
+	inspect bpf
 	inspect | sed "$names" | grep -E 'check|FINDING|verdict|status'
 	echo undo >/proc/kyozon-attacks
-	kill $hidden $filtered
+	kill $hidden $filtered $program
 	;;
 refused)
 	mkdir -p /etc

@@ -1,7 +1,8 @@
-//! `kyozon inspect tasks`, `modules`, `hooks`: what the kernel's memory has, beside what Linux tells user space.
+//! `kyozon inspect tasks`, `modules`, `bpf`, `hooks`: what the kernel's memory has, beside what Linux tells user space.
 //!
 //! On a machine that runs, both change all the time. A difference counts only if every one of several looks has it.
 
+use super::bpf_ids;
 use super::dump::Dump;
 use super::subject::Subject;
 use super::{FOUND, UNJUDGED};
@@ -10,7 +11,7 @@ use anyhow::{ensure, Context, Result};
 use clap::ValueEnum;
 use kyozon_channel::events::printable;
 use kyozon_monitor::kernel::Kernel;
-use kyozon_monitor::{hooks, modules, tasks};
+use kyozon_monitor::{bpf, hooks, modules, tasks};
 use serde_json::{json, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -30,6 +31,8 @@ const OWN_NAMESPACE: &str = "/proc/self/ns/pid";
 /// Linux's listings of modules.
 const MODULE_LIST: &str = "/proc/modules";
 const MODULE_FOLDERS: &str = "/sys/module";
+/// Linux's listing of BPF programs.
+const BPF_IDS: &str = "bpf(2)";
 /// What lacks an object that only Linux's listings have.
 const NOWHERE: &str = "any structure of the kernel";
 
@@ -40,6 +43,8 @@ pub enum What {
     Tasks,
     /// Modules
     Modules,
+    /// BPF programs
+    Bpf,
     /// What Linux calls outside of its own code: handlers, timers, operations
     Hooks,
 }
@@ -100,6 +105,7 @@ pub fn list(what: What, image: Option<&Path>, package: Option<&Path>) -> Result<
                 (look, is_complete) = match what {
                     What::Tasks => tasks(kernel, subject.is_live)?,
                     What::Modules => modules(kernel, subject.is_live)?,
+                    What::Bpf => programs(kernel, subject.is_live)?,
                     What::Hooks => hooks(kernel)?,
                 };
                 if is_complete {
@@ -121,6 +127,7 @@ pub fn list(what: What, image: Option<&Path>, package: Option<&Path>) -> Result<
     let (name, titles): (_, &[_]) = match what {
         What::Tasks => ("task", &["PID", "TID", "NAME", "NOT IN"]),
         What::Modules => ("module", &["NAME", "SIZE", "TAINTS", "NOT IN"]),
+        What::Bpf => ("BPF program", &["ID", "NAME", "BYTES", "NOT IN"]),
         What::Hooks => ("hook", &["KIND", "OBJECT", "LEADS TO", "OWNER", "NOT IN"]),
     };
     Ok(Listing { titles, name, rows: sorted(agreed), is_complete, warning: subject.warning })
@@ -247,6 +254,45 @@ fn modules(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
         look.insert(name, row);
     }
     Ok((look, true))
+}
+
+fn programs(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
+    let mut told = if is_live { bpf_ids::told()? } else { BTreeSet::new() };
+    let listed = bpf::listing::list(kernel)?;
+    let mut look = Look::new();
+    for program in listed.programs {
+        let mut absent: BTreeSet<&str> = program.missing.iter().copied().collect();
+        if !told.remove(&program.id) && is_live {
+            absent.insert(BPF_IDS);
+        }
+        let (address, bytes) = program.code;
+        let name = if program.name.is_empty() { "-" } else { &program.name };
+        let row = Row {
+            cells: vec![program.id.to_string(), name.into(), bytes.to_string()],
+            order: program.id,
+            is_shown: true,
+            object: json!({
+                "id": program.id,
+                "name": program.name,
+                "address": format!("{:#x}", program.address),
+                "code": format!("{address:#x}"),
+                "bytes": bytes,
+            }),
+            absent,
+            ..Row::default()
+        };
+        look.insert(format!("{:#x}/{}", program.address, program.id), row);
+    }
+    for id in told {
+        let row = Row {
+            cells: vec![id.to_string(), "-".into(), "-".into()],
+            order: id,
+            absent: BTreeSet::from([NOWHERE]),
+            ..Row::default()
+        };
+        look.insert(id.to_string(), row);
+    }
+    Ok((look, listed.is_complete))
 }
 
 /// The letters of a module's taints, as Linux prints them (`Documentation/admin-guide/tainted-kernels.rst`).
