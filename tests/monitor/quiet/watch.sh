@@ -33,5 +33,6 @@ wait_for_passes $(passes tasks) $(($(passes text) + 1)) || exit 1
 kyozon status
 sed 's/^/late answer: /' /tmp/odd 2>/dev/null | head -n 20
 echo "passes meanwhile: $during"
-kyozon events | grep -v ' note ' >&2 && exit 1
+# An emulator on a busy machine now and then does not run for some ticks.
+kyozon events | grep -vE ' note |wall: no tick for [0-9]+ ms' >&2 && exit 1
 kyozon status | grep -q "^state *running" && kyozon unload
