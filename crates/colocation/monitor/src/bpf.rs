@@ -10,7 +10,7 @@ pub mod listing;
 #[cfg(test)]
 mod tests;
 
-use crate::check::{About, Budget, Check, Coverage, Make, Pace, Repairs, Step};
+use crate::check::{until_done, About, Budget, Check, Coverage, Make, Pace, Repairs, Step};
 use crate::class::Class;
 use crate::confirm::Confirm;
 use crate::finding::Finding;
@@ -238,14 +238,7 @@ impl<M: KernelMemory> Check<M> for BpfCheck {
             self.coverage = Coverage { unjudged: 1, ..Coverage::default() };
             return Step::Done(0);
         };
-        let done = loop {
-            if self.advance(kernel, &layout) {
-                break true;
-            }
-            if budget.spent() {
-                break false;
-            }
-        };
+        let done = until_done(budget, || self.advance(kernel, &layout));
         if done {
             self.stage = Stage::Begin;
             self.coverage.learning = false;

@@ -62,6 +62,18 @@ pub trait Budget {
     }
 }
 
+/// Calls `advance` until it returns true, or until the slice is over. Returns whether it did.
+pub(crate) fn until_done(budget: &mut dyn Budget, mut advance: impl FnMut() -> bool) -> bool {
+    loop {
+        if advance() {
+            return true;
+        }
+        if budget.spent() {
+            return false;
+        }
+    }
+}
+
 /// Memory that Linux hardly ever writes: whole pages. With the hypervisor, each write there is shown to the checks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {

@@ -4,7 +4,7 @@
 //! when a reading finds other code than the one before.
 
 use super::{symbol, Owners};
-use crate::check::Budget;
+use crate::check::{until_done, Budget};
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
 use crate::walk::List;
@@ -126,14 +126,7 @@ impl OwnerIndex {
         kernel: &Kernel<'_, M>,
         budget: &mut dyn Budget,
     ) -> bool {
-        loop {
-            if self.advance(kernel) {
-                return true;
-            }
-            if budget.spent() {
-                return false;
-            }
-        }
+        until_done(budget, || self.advance(kernel))
     }
 
     /// Whether a module with this name was listed at the last reading.
