@@ -4,6 +4,7 @@
  * programs, or out of the list of their code.
  */
 #include <linux/bpf.h>
+#include <linux/err.h>
 #include <linux/idr.h>
 #include <linux/kernel.h>
 #include <linux/rculist.h>
@@ -29,19 +30,24 @@ static int find(void)
 	return ids && ids_lock && list && list_lock ? 0 : -ENOENT;
 }
 
-/* Keeps the newest program until undo. */
+/*
+ * Keeps the newest program whose code is listed until undo. One that ends is
+ * still in the index.
+ */
 static int find_newest(void)
 {
-	struct bpf_prog *other;
+	struct bpf_prog *other, *newest = NULL;
 	unsigned int id;
 
-	program = NULL;
 	spin_lock_bh(ids_lock);
-	idr_for_each_entry(ids, other, id)
-		program = other;
-	if (program)
-		bpf_prog_inc(program);
+	idr_for_each_entry(ids, other, id) {
+		if (!list_empty(&other->aux->ksym.lnode))
+			newest = other;
+	}
+	if (newest && IS_ERR(bpf_prog_inc_not_zero(newest)))
+		newest = NULL;
 	spin_unlock_bh(ids_lock);
+	program = newest;
 	return program ? 0 : -ENOENT;
 }
 
