@@ -222,8 +222,8 @@ impl Outcome {
         match self.items {
             None if self.not_run.is_some() => self.not_run,
             None => Some("not complete: the memory that it walks has no end"),
-            // A machine may have no module and no BPF program.
-            Some(0) if self.unjudged > 0 => Some("nothing to look at"),
+            // A machine may have no BPF program.
+            Some(0) if self.name != "bpf" || self.unjudged > 0 => Some("nothing to look at"),
             Some(_) => None,
         }
     }

@@ -258,7 +258,9 @@ fn modules(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
 
 fn programs(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
     let mut told = if is_live { bpf_ids::told()? } else { BTreeSet::new() };
-    let listed = bpf::listing::list(kernel)?;
+    let mut listed = bpf::listing::list(kernel)?;
+    // Of two programs with the same ID, Linux tells of the one that it can find.
+    listed.programs.sort_by_key(|program| program.missing.len());
     let mut look = Look::new();
     for program in listed.programs {
         let mut absent: BTreeSet<&str> = program.missing.iter().copied().collect();
@@ -283,7 +285,8 @@ fn programs(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
         };
         look.insert(format!("{:#x}/{}", program.address, program.id), row);
     }
-    for id in told {
+    // What was not walked may have the rest.
+    for id in told.into_iter().filter(|_| listed.is_complete) {
         let row = Row {
             cells: vec![id.to_string(), "-".into(), "-".into()],
             order: id,
