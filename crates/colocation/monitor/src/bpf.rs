@@ -26,7 +26,7 @@ use layout::Layout;
 const PACE: u32 = 24;
 /// Passes in a row that confirm a suspect: of a program that comes or goes, Linux changes one place after the other.
 const PASSES: u32 = 3;
-/// Maximum number of entries of each place; further ones are not judged.
+/// Maximum number of entries of each place; a place that has more is not walked to its end.
 const MAX_ENTRIES: usize = 1 << 14;
 
 const HIDDEN: &str = "hidden BPF program";
@@ -34,25 +34,6 @@ const HIDDEN: &str = "hidden BPF program";
 /// The places.
 const INDEX: &str = "the index of IDs";
 const LIST: &str = "the list of code";
-
-/// What is judged: the program at this address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Key {
-    /// It is not in the index.
-    NotIndexed(u64),
-    /// Its code is not in the list.
-    NotListed(u64),
-}
-
-impl Key {
-    /// The program, and the place that lacks it.
-    fn parts(self) -> (u64, &'static str) {
-        match self {
-            Self::NotIndexed(program) => (program, INDEX),
-            Self::NotListed(program) => (program, LIST),
-        }
-    }
-}
 
 /// A program in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,13 +61,16 @@ enum Stage {
 pub struct BpfCheck {
     layout: Option<Layout>,
     stage: Stage,
-    /// The listed programs of this pass, by address after the list's end.
+    /// The listed programs of this pass, by address.
     listed: Vec<Listed>,
-    /// ID and address of each program in the index.
+    /// ID and `struct bpf_prog_aux` of each program in the index.
     indexed: Vec<(u64, u64)>,
-    /// Whether this pass could not walk to the end of a place.
-    is_cut: bool,
-    confirm: Confirm<Key>,
+    /// Whether this pass could not walk to the end of the list, or of the index.
+    list_is_cut: bool,
+    index_is_cut: bool,
+    /// Programs that the index or the list lacks, by the address of their `struct bpf_prog_aux`, with their IDs.
+    not_indexed: Confirm<u64>,
+    not_listed: Confirm<u64>,
     pace: Pace,
     coverage: Coverage,
 }
@@ -98,47 +82,49 @@ impl BpfCheck {
             Stage::Begin => {
                 self.listed.clear();
                 self.indexed.clear();
-                self.is_cut = false;
+                (self.list_is_cut, self.index_is_cut) = (false, false);
                 Stage::List(kernel.u64(layout.list.head).unwrap_or(0), 0)
             }
-            Stage::List(link, _) if link == layout.list.head => {
-                self.listed.sort_unstable();
-                self.listed.dedup();
-                Stage::Index(0, 0)
-            }
+            Stage::List(link, _) if link == layout.list.head => Stage::Index(0, 0),
             Stage::List(link, count) => match kernel.u64(link) {
                 Some(next) if count < MAX_ENTRIES => {
                     let aux = layout.aux_of(kernel, link.wrapping_sub(layout.list.link));
-                    self.listed.extend(aux.map(|aux| Listed { aux, is_indexed: false }));
+                    aux.into_iter().for_each(|aux| self.add_listed(aux));
                     Stage::List(next, count + 1)
                 }
                 _ => {
-                    self.is_cut = true;
+                    self.list_is_cut = true;
                     Stage::List(layout.list.head, 0)
                 }
             },
             Stage::Index(id, count) => match layout.index.next(kernel, layout.ids, id) {
                 Ok(XArrayEntry::End) => Stage::Rest(0),
                 Ok(XArrayEntry::Found(id, program)) if count < MAX_ENTRIES => {
-                    self.indexed.push((id, program));
                     self.see_indexed(kernel, layout, id, program);
-                    Stage::Index(id + 1, count + 1)
+                    Stage::Index(id.saturating_add(1), count + 1)
                 }
                 Ok(XArrayEntry::Gap(id)) if count < MAX_ENTRIES => Stage::Index(id, count + 1),
                 _ => {
-                    self.is_cut = true;
+                    self.index_is_cut = true;
                     Stage::Rest(0)
                 }
             },
             Stage::Rest(number) => {
                 let Some(listed) = self.listed.get(number).copied() else { return true };
-                if !listed.is_indexed && !self.is_cut {
+                if !listed.is_indexed {
                     self.see_not_indexed(kernel, layout, listed.aux);
                 }
                 Stage::Rest(number + 1)
             }
         };
         false
+    }
+
+    /// Notes that the list has the program with this `struct bpf_prog_aux`.
+    fn add_listed(&mut self, aux: u64) {
+        if let Err(place) = self.listed.binary_search_by_key(&aux, |listed| listed.aux) {
+            self.listed.insert(place, Listed { aux, is_indexed: false });
+        }
     }
 
     /// Judges `program`, which the index has at `id`.
@@ -150,11 +136,12 @@ impl BpfCheck {
         program: u64,
     ) {
         let Some(aux) = layout.aux(kernel, program) else { return };
+        self.indexed.push((id, aux));
         if let Ok(found) = self.listed.binary_search_by_key(&aux, |listed| listed.aux) {
-            self.listed[found].is_indexed = true;
-        } else if layout.has_listed_code(kernel, aux) && !self.is_cut {
+            self.listed[found].is_indexed |= layout.is_at(kernel, id, aux);
+        } else if layout.has_listed_code(kernel, aux) && !self.list_is_cut {
             // Of another program at this address, the ID is another.
-            self.confirm.see(Key::NotListed(program), id);
+            self.not_listed.see(aux, id);
         }
     }
 
@@ -165,24 +152,36 @@ impl BpfCheck {
         layout: &Layout,
         aux: u64,
     ) {
-        let Some((id, program)) = layout.id_and_program(kernel, aux) else { return };
-        let is_indexed = || layout.at_id(kernel, id) == Some(program);
+        let Some(id) = layout.id(kernel, aux) else { return };
         // It can have come since then, or go now.
-        if id != 0 && !is_indexed() && layout.id_and_program(kernel, aux) == Some((id, program)) {
-            self.confirm.see(Key::NotIndexed(program), id);
+        if id != 0 && !layout.is_at(kernel, id, aux) && layout.id(kernel, aux) == Some(id) {
+            self.not_indexed.see(aux, id);
+        }
+    }
+
+    /// Ends the looks of a pass. What could not be walked to its end acquits nobody.
+    fn end_looks(&mut self) {
+        self.not_indexed.end_look();
+        if !self.list_is_cut && !self.index_is_cut {
+            self.not_listed.end_look();
         }
     }
 }
 
-/// The words for a suspect with this ID.
-fn finding<M: KernelMemory>(kernel: &Kernel<'_, M>, layout: &Layout, key: Key, id: u64) -> Finding {
-    let (program, missing) = key.parts();
+/// The words for a program with this ID that `missing` lacks.
+fn finding<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &Layout,
+    missing: &str,
+    aux: u64,
+    id: u64,
+) -> Finding {
     let other = if missing == INDEX { LIST } else { INDEX };
-    let name = layout.aux(kernel, program).and_then(|aux| layout.name(kernel, aux));
+    let name = layout.name(kernel, aux).unwrap_or_else(|| "without a name".into());
     Finding {
         what: HIDDEN.into(),
-        address: program,
-        symbol: format!("{}, ID {id}", name.unwrap_or_else(|| "without a name".into())),
+        address: aux,
+        symbol: format!("{name}, ID {id}"),
         expected: format!("in {missing}"),
         found: format!("only in {other}"),
         ..Finding::new(Class::BpfProgramHidden)
@@ -199,8 +198,10 @@ impl Make for BpfCheck {
             stage: Stage::Begin,
             listed: Vec::new(),
             indexed: Vec::new(),
-            is_cut: false,
-            confirm: Confirm::new(PASSES),
+            list_is_cut: false,
+            index_is_cut: false,
+            not_indexed: Confirm::new(PASSES),
+            not_listed: Confirm::new(PASSES),
             pace: Pace::every(PACE),
             coverage: Coverage { learning: true, ..Coverage::default() },
         })
@@ -217,11 +218,12 @@ impl<M: KernelMemory> Check<M> for BpfCheck {
     }
 
     fn waiting(&self) -> u64 {
-        self.confirm.waiting().count() as u64
+        self.not_indexed.waiting().chain(self.not_listed.waiting()).count() as u64
     }
 
     fn stands(&self, what: &str, address: u64) -> bool {
-        what == HIDDEN && self.confirm.stands(|key| key.parts().0 == address)
+        let is = |aux| aux == address;
+        what == HIDDEN && (self.not_indexed.stands(is) || self.not_listed.stands(is))
     }
 
     fn step(
@@ -242,10 +244,13 @@ impl<M: KernelMemory> Check<M> for BpfCheck {
         if done {
             self.stage = Stage::Begin;
             self.coverage.learning = false;
-            self.coverage.unjudged = u64::from(self.is_cut);
-            self.confirm.end_look();
-            let due = self.confirm.take().into_iter();
-            due.for_each(|(key, id)| found(finding(kernel, &layout, key, id)));
+            self.coverage.unjudged = u64::from(self.list_is_cut) + u64::from(self.index_is_cut);
+            self.end_looks();
+            for (confirm, missing) in [(&mut self.not_indexed, INDEX), (&mut self.not_listed, LIST)]
+            {
+                let due = confirm.take().into_iter();
+                due.for_each(|(aux, id)| found(finding(kernel, &layout, missing, aux, id)));
+            }
         }
         self.layout = Some(layout);
         if done {

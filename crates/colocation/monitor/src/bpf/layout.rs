@@ -12,13 +12,16 @@ use alloc::string::String;
 /// Maximum length of the name of a program's code, with its end (`KSYM_NAME_LEN` in Linux's `kallsyms.h` is longer).
 const NAME_BYTES: usize = 64;
 
+/// No program has this ID or a higher one, and user space cannot ask for it (`INT_MAX`, `bpf_prog_alloc_id` in Linux's
+/// `syscall.c`).
+const MAX_ID: u64 = 0x7fff_ffff;
+
 pub(super) const WANTS: Wants = Wants {
     symbols: &[],
     members: &[
         ("bpf_prog", "aux", Optional),
         ("bpf_prog_aux", "id", Optional),
         ("bpf_prog_aux", "ksym", Optional),
-        ("bpf_prog_aux", "prog", Optional),
         ("idr", "idr_rt", Optional),
     ],
     constants: &[],
@@ -39,7 +42,6 @@ pub(super) struct Layout {
     /// In `struct bpf_prog_aux`.
     id: u64,
     ksym: u64,
-    program: u64,
 }
 
 impl Layout {
@@ -56,7 +58,6 @@ impl Layout {
             aux: offset("bpf_prog", "aux")?,
             id: offset("bpf_prog_aux", "id")?,
             ksym: offset("bpf_prog_aux", "ksym")?,
-            program: offset("bpf_prog_aux", "prog")?,
         })
     }
 
@@ -79,19 +80,18 @@ impl Layout {
         start.is_some_and(|start| start != 0) && self.aux_of(kernel, ksym).is_some()
     }
 
-    /// The ID of a program, 0 for a function of one and for one that ends, and the address of its `struct bpf_prog`.
-    pub fn id_and_program<M: KernelMemory>(
-        &self,
-        kernel: &Kernel<'_, M>,
-        aux: u64,
-    ) -> Option<(u64, u64)> {
-        let id = kernel.u32(aux.wrapping_add(self.id))?;
-        Some((u64::from(id), kernel.u64(aux.wrapping_add(self.program))?))
+    /// The ID of a program, 0 for a function of one and for one that ends.
+    pub fn id<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, aux: u64) -> Option<u64> {
+        kernel.u32(aux.wrapping_add(self.id)).map(u64::from)
     }
 
-    /// What the index has at `id`.
-    pub fn at_id<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, id: u64) -> Option<u64> {
-        self.index.path_to(kernel, self.ids, id).map(|path| path.value)
+    /// Whether the program with the ID `id` has it in its own structure, and is at that place of the index.
+    pub fn is_at<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, id: u64, aux: u64) -> bool {
+        let at = |id| self.index.path_to(kernel, self.ids, id).map(|path| path.value);
+        let is_own = |&program: &u64| program != 0 && self.aux(kernel, program) == Some(aux);
+        (1..MAX_ID).contains(&id)
+            && self.id(kernel, aux) == Some(id)
+            && at(id).filter(is_own).is_some()
     }
 
     /// The name of a program's code: `bpf_prog_`, its tag, and the name that its loader gave it.

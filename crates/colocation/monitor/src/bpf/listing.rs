@@ -1,6 +1,6 @@
 //! The BPF programs that the kernel's structures have now, for people.
 
-use super::{BpfCheck, Key};
+use super::{BpfCheck, INDEX, LIST};
 use crate::check::Make;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 /// A BPF program, as the kernel's structures have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// Address of the `struct bpf_prog`.
+    /// Address of the `struct bpf_prog_aux`.
     pub address: u64,
     /// Its ID.
     pub id: u64,
@@ -40,33 +40,34 @@ pub struct Programs {
 pub fn list<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Result<Programs, ProfileError> {
     let mut check = BpfCheck::make(kernel.profile, 0)?;
     let Some(layout) = check.layout.take() else {
-        return Ok(Programs { programs: Vec::new(), is_complete: true });
+        return Ok(Programs { programs: Vec::new(), is_complete: false });
     };
     while !check.advance(kernel, &layout) {}
-    check.confirm.end_look();
-    let missing: Vec<(u64, &str)> = check.confirm.keys().map(Key::parts).collect();
-    let mut addresses: Vec<(u64, u64)> = check.indexed.clone();
+    check.not_indexed.end_look();
+    check.not_listed.end_look();
+    let mut found = check.indexed.clone();
     let not_indexed = check.listed.iter().filter(|listed| !listed.is_indexed);
-    addresses.extend(not_indexed.filter_map(|listed| layout.id_and_program(kernel, listed.aux)));
-    let mut programs: Vec<Program> = addresses
-        .into_iter()
-        .filter(|(id, _)| *id != 0)
-        .map(|(id, address)| {
-            let aux = layout.aux(kernel, address);
-            let (start, end) = aux.and_then(|aux| layout.code(kernel, aux)).unwrap_or((0, 0));
-            Program {
-                address,
-                id,
-                name: aux.and_then(|aux| layout.name(kernel, aux)).unwrap_or_default(),
-                code: (start, end.saturating_sub(start)),
-                missing: missing
-                    .iter()
-                    .filter(|(program, _)| *program == address)
-                    .map(|(_, place)| *place)
-                    .collect(),
-            }
-        })
-        .collect();
-    programs.sort_by_key(|program| (program.id, program.address));
-    Ok(Programs { programs, is_complete: !check.is_cut })
+    found.extend(
+        not_indexed.filter_map(|listed| Some((layout.id(kernel, listed.aux)?, listed.aux))),
+    );
+    found.retain(|(id, _)| *id != 0);
+    found.sort_unstable();
+    found.dedup();
+    let program = |(id, aux): (u64, u64)| {
+        let (start, end) = layout.code(kernel, aux).unwrap_or((0, 0));
+        let is_missing = [(&check.not_indexed, INDEX), (&check.not_listed, LIST)];
+        let is_missing =
+            is_missing.into_iter().filter(|(confirm, _)| confirm.keys().any(|key| key == aux));
+        Program {
+            address: aux,
+            id,
+            name: layout.name(kernel, aux).unwrap_or_default(),
+            code: (start, end.saturating_sub(start)),
+            missing: is_missing.map(|(_, place)| place).collect(),
+        }
+    };
+    Ok(Programs {
+        programs: found.into_iter().map(program).collect(),
+        is_complete: !check.list_is_cut && !check.index_is_cut,
+    })
 }

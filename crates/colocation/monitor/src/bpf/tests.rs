@@ -10,7 +10,6 @@ const DISTANCE: u64 = 0x400;
 const AUX: u64 = 0x100;
 // Offsets in a `struct bpf_prog_aux`; those in its `struct bpf_ksym`.
 const ID: u64 = 0;
-const PROGRAM: u64 = 8;
 const KSYM: u64 = 16;
 const START: u64 = 0;
 const NAME: u64 = 16;
@@ -47,7 +46,6 @@ impl World {
             ("idr.idr_rt", 0, 16),
             ("bpf_prog.aux", 8, 8),
             ("bpf_prog_aux.id", ID, 4),
-            ("bpf_prog_aux.prog", PROGRAM, 8),
             ("bpf_prog_aux.ksym", KSYM, 168),
             ("bpf_ksym.start", START, 8),
             ("bpf_ksym.end", 8, 8),
@@ -64,7 +62,6 @@ impl World {
             let (program, aux) = (program(number), program(number) + AUX);
             world.set(program + 8, aux);
             world.set(aux + ID, 2 + number);
-            world.set(aux + PROGRAM, program);
             world.set(aux + KSYM + START, 0xffff_ffff_c000_0000 + number);
             world.set(aux + KSYM + NAME, u64::from_le_bytes(*b"bpf_prog"));
             world.set(aux + KSYM + IS_PROGRAM, 1);
@@ -144,20 +141,20 @@ fn a_program_without_its_id_or_unlisted_is_a_finding() {
     assert_eq!(world.findings(PASSES - 1), []);
     let found = world.findings(1);
     assert_eq!(found.len(), 1);
-    assert_eq!(found[0].address, program(1));
+    assert_eq!(found[0].address, program(1) + AUX);
     assert_eq!(found[0].symbol, "bpf_prog, ID 3");
     assert_eq!(
         (&*found[0].expected, &*found[0].found),
         ("in the index of IDs", "only in the list of code")
     );
-    assert!(Check::<FakeMemory>::stands(&world.check, HIDDEN, program(1)));
+    assert!(Check::<FakeMemory>::stands(&world.check, HIDDEN, program(1) + AUX));
     world.index(&[0, 1, 2]);
     assert_eq!(world.findings(1), []);
-    assert!(!Check::<FakeMemory>::stands(&world.check, HIDDEN, program(1)));
+    assert!(!Check::<FakeMemory>::stands(&world.check, HIDDEN, program(1) + AUX));
     world.list(&[0, 1]);
     let found = world.findings(PASSES);
     assert_eq!(found.len(), 1);
-    assert_eq!((found[0].address, &*found[0].expected), (program(2), "in the list of code"));
+    assert_eq!((found[0].address, &*found[0].expected), (program(2) + AUX, "in the list of code"));
 }
 
 #[test]
@@ -175,14 +172,42 @@ fn a_program_in_the_place_of_another_is_another() {
 }
 
 #[test]
-fn endless_places_are_cut() {
+fn only_the_place_of_its_own_id_has_a_program() {
+    let slot = |id: u64| NODE + 40 + 8 * id;
+    // The ID of a program in the index is another, or another program has its place.
+    for (id, value) in [(7, program(1)), (3, program(1) + 0x100)] {
+        let mut world = World::new();
+        world.index(&[0, 2]);
+        world.set(slot(id), value);
+        let found = world.findings(PASSES);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].symbol, "bpf_prog, ID 3");
+    }
+    // User space cannot ask for such an ID.
     let mut world = World::new();
-    world.set(program(2) + AUX + KSYM + LINK, program(0) + AUX + KSYM + LINK);
-    world.index(&[]);
+    world.set(program(1) + AUX + ID, 0x8000_0003);
+    assert_eq!(world.findings(PASSES).len(), 1);
+}
+
+#[test]
+fn what_is_cut_acquits_nobody() {
+    let mut world = World::new();
+    world.list(&[0, 1]);
+    assert_eq!(world.findings(PASSES).len(), 1);
+    let stands =
+        |world: &World| Check::<FakeMemory>::stands(&world.check, HIDDEN, program(2) + AUX);
+    let unjudged = |world: &World| Check::<FakeMemory>::coverage(&world.check).unjudged;
+    // An endless list; a node that is none.
+    world.set(program(1) + AUX + KSYM + LINK, program(0) + AUX + KSYM + LINK);
     assert_eq!(world.findings(4), []);
-    assert_eq!(Check::<FakeMemory>::coverage(&world.check).unjudged, 1);
-    world.list(&[0, 1, 2]);
+    assert_eq!((stands(&world), unjudged(&world)), (true, 1));
+    world.list(&[0, 1]);
     world.set(NODE, 7);
-    assert_eq!(world.findings(4), []);
-    assert_eq!(Check::<FakeMemory>::coverage(&world.check).unjudged, 1);
+    // Without the index, no program is in its place.
+    assert_eq!(world.findings(PASSES).len(), 2);
+    assert_eq!((stands(&world), unjudged(&world)), (true, 1));
+    world.set(NODE, 0);
+    world.list(&[0, 1, 2]);
+    assert_eq!(world.findings(1), []);
+    assert!(!stands(&world));
 }
