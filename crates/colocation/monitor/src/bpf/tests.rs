@@ -185,8 +185,20 @@ fn only_the_place_of_its_own_id_has_a_program() {
     }
     // User space cannot ask for such an ID.
     let mut world = World::new();
+    world.index(&[0, 2]);
     world.set(program(1) + AUX + ID, 0x8000_0003);
-    assert_eq!(world.findings(PASSES).len(), 1);
+    // From the root down, one node for each six bits of it.
+    let node = |level: u64| NODE + 0x4000 + 0x400 * level;
+    world.set(IDS + 8, node(0) | 2);
+    for level in 0..6 {
+        let slot = if level == 0 { 2 } else { 0 };
+        world.set(node(level), 30 - 6 * level);
+        world.set(node(level) + 40 + 8 * slot, node(level + 1) | 2);
+    }
+    world.set(node(5) + 40, 0);
+    world.set(node(5) + 40 + 8 * 3, program(1));
+    let found = world.findings(PASSES);
+    assert!(found.iter().any(|finding| finding.address == program(1) + AUX), "{found:?}");
 }
 
 #[test]
