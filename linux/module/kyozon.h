@@ -269,6 +269,11 @@ void kyozon_nmi_send(int cpu);
 void kyozon_park(void);
 int kyozon_park_here(void);
 
+/* look.c: other CPUs show their registers, in turn */
+void kyozon_look_next(void);
+int kyozon_look_here(void);
+void kyozon_look_end(void);
+
 /* leave.c: reboot, crash kernel, suspend, CPU hotplug */
 int kyozon_leave_take(struct kyozon_load *load);
 void kyozon_leave_give(void);

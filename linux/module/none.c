@@ -113,6 +113,9 @@ static __always_inline void run(struct kyozon_tick *tick,
 	if (unlikely(pair(&trip->result) | pair(&trip->foreign) |
 		     trip->machine_check))
 		unusual(tick, trip, regs);
+	if (unlikely(READ_ONCE(trip->look) == KYOZON_LOOK_WANTED) &&
+	    READ_ONCE(kyozon.armed))
+		kyozon_look_next();
 	if (unlikely(!READ_ONCE(kyozon.armed))) {
 		if (tick->source->leave)
 			tick->source->leave();
@@ -138,7 +141,7 @@ static int kyozon_nmi(unsigned int type, struct pt_regs *regs)
 	u64 now;
 
 	if (raw_smp_processor_id() != kyozon.cpu)
-		return kyozon_park_here();
+		return kyozon_look_here() | kyozon_park_here();
 	now = rdtsc();
 	/* In this order, see abandon(). */
 	smp_store_mb(kyozon.in_trip, true);
@@ -213,6 +216,7 @@ static void give(void)
 	kyozon_silence();
 	/* NMIs that the timer sent before arrive here. */
 	usleep_range(1000, 2000);
+	kyozon_look_end();
 	unregister_nmi_handler(NMI_LOCAL, "kyozon");
 }
 

@@ -23,21 +23,21 @@
 
 #define W_LINUX_GDTR		352
 #define W_LINUX_IDTR		368
-#define W_GDTR			384
-#define W_IDTR			400
-#define W_LINUX_RSP		416
-#define W_LINUX_CR3		424
-#define W_LINUX_CR2		432
-#define W_CR3			440
-#define W_STACK			448
-#define W_ENTRY			456
-#define W_LAYER_ENTRY		464
-#define W_LINUX_CR3_KEEP	472
-#define W_CET			480
-#define W_FSGSBASE		488
-#define W_LINUX_SS		496
-#define W_LINUX_S_CET		504
-#define W_GDT			512
+#define W_GDTR			560
+#define W_IDTR			576
+#define W_LINUX_RSP		592
+#define W_LINUX_CR3		600
+#define W_LINUX_CR2		608
+#define W_CR3			616
+#define W_STACK			624
+#define W_ENTRY			632
+#define W_LAYER_ENTRY		640
+#define W_LINUX_CR3_KEEP	648
+#define W_CET			656
+#define W_FSGSBASE		664
+#define W_LINUX_SS		672
+#define W_LINUX_S_CET		680
+#define W_GDT			688
 
 /* Our task state segment in our GDT; Linux's has the index that it has in Linux. */
 #define W_GDT_TSS		12

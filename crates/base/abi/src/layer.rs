@@ -33,7 +33,8 @@ pub use service::{
 };
 pub use trip::{
     Fault, Trip, UserState, FAULT_CALL, FAULT_EXCEPTION, FAULT_LAYER, FAULT_LOST_CPU,
-    FAULT_PROCESSOR, FAULT_RETURNED, FAULT_RUNAWAY, FAULT_WALL, PARKED_FREE, PARKED_STANDING,
+    FAULT_PROCESSOR, FAULT_RETURNED, FAULT_RUNAWAY, FAULT_WALL, LOOK_ASKED, LOOK_CPU_SHIFT,
+    LOOK_NONE, LOOK_SHOWN, LOOK_STATE, LOOK_STORING, LOOK_WANTED, PARKED_FREE, PARKED_STANDING,
     PARKED_STATE, PARKED_WRITING, SLACK_DIVISOR, SLACK_US, TRIP_CRASH, TRIP_CUT_OFF, TRIP_IDLE,
     TRIP_MACHINE_CHECK, TRIP_PARK, TRIP_STOPPED, USER_GATE, USER_SWITCHED,
 };
@@ -41,7 +42,7 @@ pub use trip::{
 use crate::assert_size;
 
 /// Version of this interface.
-pub const LAYER_VERSION: u32 = 8;
+pub const LAYER_VERSION: u32 = 9;
 
 /// Virtual address at which the layer is linked: below 2 GiB, where Linux keeps no global translations.
 pub const LAYER_BASE: u64 = 0x1000_0000;

@@ -289,8 +289,11 @@ pub const CLOCK: u64 = 33;
 /// As `parameter`: the operator's parameter.
 pub const PARAMETER: u64 = 34;
 
-/// `rdi`: address of a [`crate::layer::LinuxRegisters`] that the kernel fills in. Needs [`RIGHT_LINUX`].
+/// `rdi`: address of a [`crate::layer::LinuxRegisters`] that the kernel fills in. `rsi`: [`REGISTERS_OF_ANOTHER`], or
+/// any other number for those of this CPU. Needs [`RIGHT_LINUX`].
 pub const REGISTERS: u64 = 35;
+/// Argument of [`REGISTERS`]: those of another CPU, if one has shown them since the last call.
+pub const REGISTERS_OF_ANOTHER: u64 = 1;
 /// Sends what is left for the serial line, and resets the machine: Linux starts again from its firmware. Needs
 /// [`RIGHT_RESET`].
 pub const RESET: u64 = 36;

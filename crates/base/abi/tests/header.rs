@@ -87,11 +87,11 @@ fn c_compiler_agrees_on_every_layout_and_shift() {
     layout!(c, UserState, "kyozon_user_state": fs_base, gs_base, ds, es, fs, gs, reserved, ldt, switched);
     layout!(c, Trip, "kyozon_trip": event, deadline_tsc, guard_tsc, next_tsc, period_tsc, result, ticks_inside, stale,
         parked, foreign, in_transit, inside, machine_check, nmi_entry, machine_check_entry, fault, user, slack_tsc,
-        linux_gdtr, linux_idtr);
+        linux_gdtr, linux_idtr, look_until_tsc, look, reserved, shown);
     layout!(c, BootBlock, "kyozon_boot_block": version, mode, tsc_khz, tick_hz, budget_us, memory, memory_bytes, idle,
         linux_window, linux_repair, report, publish, handlers, enter_user,
         page_table, tables, paging_levels, piece_count, pieces, tasks, task_count, parameter, data, work,
-        linux_registers, reset, watch, writes);
+        linux_registers, reset, watch, writes, other_registers);
     layout!(c, Report, "kyozon_report": kind, code, text, bytes);
     layout!(c, Handlers, "kyozon_handlers": tick, user, user_stack);
     layout!(c, TickEvent, "kyozon_tick_event": number, missed, scheduled_tsc, entered_tsc);

@@ -2,13 +2,17 @@
 
 use crate::arch::x86_64::{self as arch, user_state::Saved};
 use crate::cokernel::services::{
-    linux_window, no_watch, no_writes, publish, registers_with, repair_with, report, wait_for_tick,
-    Services,
+    end, linux_window, no_watch, no_writes, publish, registers_with, repair_with, report,
+    wait_for_tick, Services,
 };
-use crate::cokernel::state::{entry, trip};
+use crate::cokernel::state::{entry, look, space, trip};
 use crate::cokernel::{reports, user_mode};
 use crate::reset;
-use kyozon_abi::layer::{LinuxRegisters, RepairRequest, TRIP_CRASH};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use kyozon_abi::layer::{
+    LinuxRegisters, RepairRequest, LOOK_ASKED, LOOK_NONE, LOOK_SHOWN, LOOK_STATE, LOOK_WANTED,
+    SERVICE_BAD_ADDRESS, SERVICE_UNAVAILABLE, TRIP_CRASH,
+};
 
 /// The services of mode none.
 pub(crate) static SERVICES: Services = Services {
@@ -20,6 +24,7 @@ pub(crate) static SERVICES: Services = Services {
     reset,
     watch: no_watch,
     writes: no_writes,
+    other_registers,
     user_state: Some(Saved::NONE),
 };
 
@@ -35,6 +40,39 @@ fn read_registers() -> LinuxRegisters {
     // SAFETY: a service of a mode with a place for the user state.
     let others = unsafe { user_mode::linux_registers() };
     LinuxRegisters { gdt_base, gdt_limit, idt_base, idt_limit, ..others }
+}
+
+/// Another CPU's registers, which it stores in its handler of non-maskable interrupts (`look.c` of the module).
+extern "C" fn other_registers(to: *mut LinuxRegisters) -> i64 {
+    if !space().can_write::<LinuxRegisters>(to as u64) {
+        return SERVICE_BAD_ADDRESS;
+    }
+    let word = look().load(Acquire);
+    let is_shown = match word & LOOK_STATE {
+        LOOK_SHOWN => {
+            let shown = trip!(shown);
+            // SAFETY: the cokernel's writable memory, aligned.
+            unsafe { to.write(shown) };
+            look().store(LOOK_WANTED, Release);
+            true
+        }
+        LOOK_NONE => {
+            look().store(LOOK_WANTED, Release);
+            false
+        }
+        LOOK_ASKED if arch::tsc().wrapping_sub(trip!(look_until_tsc)) as i64 >= 0 => {
+            // It went offline, or is late: then it finds another word, and stores nothing.
+            let _ = look().compare_exchange(word, LOOK_WANTED, AcqRel, Relaxed);
+            false
+        }
+        _ => false,
+    };
+    let answer = end();
+    if is_shown {
+        answer
+    } else {
+        SERVICE_UNAVAILABLE
+    }
 }
 
 extern "C" fn repair(request: *const RepairRequest) -> i64 {

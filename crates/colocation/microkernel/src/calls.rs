@@ -65,7 +65,7 @@ impl Kernel {
             PUBLISH => self.publish(a, b, machine),
             REPAIR => self.repair(a, machine),
             WINDOW => self.window(a, machine),
-            REGISTERS => self.linux_registers(a, machine),
+            REGISTERS => self.linux_registers(a, b, machine),
             RESET => self.reset(machine),
             WATCH => self.watch(a, b, c, machine),
             WRITES => self.writes(a, machine),

@@ -112,6 +112,10 @@ impl Machine for Fake {
         registers.dr7 = 0x400;
         self.answer
     }
+    fn other_registers(&mut self, registers: &mut LinuxRegisters) -> i64 {
+        registers.cpu = 8;
+        self.answer
+    }
     fn reset(&mut self) -> i64 {
         self.resets += 1;
         self.answer

@@ -46,6 +46,8 @@ pub trait Machine: Frames {
     fn watch(&mut self, range: Range, space: u64) -> i64;
     /// Fetches watched writes. Returns 0 or `SERVICE_*`.
     fn writes(&mut self, writes: &mut Writes) -> i64;
+    /// Reports the registers of another CPU, if one has shown them.
+    fn other_registers(&mut self, registers: &mut LinuxRegisters) -> i64;
     /// Fills in the readable ranges of Linux's memory. Returns 0 or `SERVICE_*`.
     fn window(&mut self, window: &mut Window) -> i64;
 }

@@ -82,12 +82,17 @@ impl Kernel {
     pub(crate) fn linux_registers(
         &mut self,
         address: u64,
+        of_another: u64,
         machine: &mut impl Machine,
     ) -> Result<i64, i64> {
         self.needs(RIGHT_LINUX)?;
         let space = self.tasks[self.current_task()].space;
         let mut r = LinuxRegisters::default();
-        let answer = service(machine.linux_registers(&mut r))?;
+        let answer = match of_another {
+            REGISTERS_OF_ANOTHER => machine.other_registers(&mut r),
+            _ => machine.linux_registers(&mut r),
+        };
+        let answer = service(answer)?;
         let [b0, b1, b2, b3] = r.breakpoints;
         let words: [u64; size_of::<LinuxRegisters>() / 8] = [
             r.cpu,

@@ -10,7 +10,8 @@ use kyozon_abi::layer::{
 };
 use kyozon_abi::line::Line;
 use kyozon_abi::task::{
-    PUBLISH, REGISTERS, REPAIR, REPORT, RESET, WAIT_TICK, WATCH, WINDOW, WRITES,
+    PUBLISH, REGISTERS, REGISTERS_OF_ANOTHER, REPAIR, REPORT, RESET, WAIT_TICK, WATCH, WINDOW,
+    WRITES,
 };
 
 /// Waits for the next tick. `missed` counts the ticks since this thread last waited.
@@ -55,6 +56,14 @@ pub fn registers() -> Result<LinuxRegisters> {
     let mut registers = LinuxRegisters::default();
     // SAFETY: the kernel writes the structure.
     unsafe { raw::simple(REGISTERS, (&raw mut registers) as u64, 0, 0) }?;
+    Ok(registers)
+}
+
+/// The system registers of another CPU, if one has shown them since the last call. Each is asked about once a second.
+pub fn other_registers() -> Result<LinuxRegisters> {
+    let mut registers = LinuxRegisters::default();
+    // SAFETY: the kernel writes the structure.
+    unsafe { raw::simple(REGISTERS, (&raw mut registers) as u64, REGISTERS_OF_ANOTHER, 0) }?;
     Ok(registers)
 }
 

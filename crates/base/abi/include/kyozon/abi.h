@@ -13,7 +13,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_LAYER_VERSION 8
+#define KYOZON_LAYER_VERSION 9
 
 /*
  Virtual address at which the layer is linked: below 2 GiB, where Linux keeps no global translations.
@@ -206,6 +206,41 @@
 #define KYOZON_FAULT_LOST_CPU 9
 
 /*
+ [`Trip::look`]: nobody wants to look.
+ */
+#define KYOZON_LOOK_NONE 0
+
+/*
+ [`Trip::look`]: the module asks the next CPU at a trip's end, once it is time for that.
+ */
+#define KYOZON_LOOK_WANTED 1
+
+/*
+ [`Trip::look`]: a CPU was asked.
+ */
+#define KYOZON_LOOK_ASKED 2
+
+/*
+ [`Trip::look`]: it stores its registers.
+ */
+#define KYOZON_LOOK_STORING 3
+
+/*
+ [`Trip::look`]: it has stored them.
+ */
+#define KYOZON_LOOK_SHOWN 4
+
+/*
+ Bits of [`Trip::look`] that hold the state.
+ */
+#define KYOZON_LOOK_STATE 7
+
+/*
+ Bits of [`Trip::look`] below the CPU's number.
+ */
+#define KYOZON_LOOK_CPU_SHIFT 3
+
+/*
  [`UserState::switched`]: the CPU holds the cokernel's user state.
  */
 #define KYOZON_USER_SWITCHED 1
@@ -302,7 +337,8 @@
 #define KYOZON_SERVICE_BAD_ADDRESS -4
 
 /*
- The service does not exist in this mode: no Linux runs beside a cokernel that runs alone.
+ The service does not exist in this mode: no Linux runs beside a cokernel that runs alone. Or no other CPU has shown
+ its registers yet.
  */
 #define KYOZON_SERVICE_UNAVAILABLE -5
 
@@ -1962,6 +1998,12 @@ struct kyozon_boot_block {
          `extern "C" fn(*mut Writes) -> i64`: fetches watched writes.
          */
         uint64_t writes;
+        /*
+         `extern "C" fn(*mut LinuxRegisters) -> i64`: reports the system registers of another CPU, if one has shown them
+         since the last call, and asks the next one. Each CPU is asked once a second, or one CPU per tick. Otherwise
+         [`SERVICE_UNAVAILABLE`](super::SERVICE_UNAVAILABLE). Only in mode none.
+         */
+        uint64_t other_registers;
 };
 
 /*
@@ -2118,6 +2160,80 @@ struct kyozon_user_state {
 };
 
 /*
+ System registers of a CPU, as Linux left them.
+ */
+struct kyozon_linux_registers {
+        /*
+         Linux's logical number of the CPU.
+         */
+        uint64_t cpu;
+        /*
+         Control register 0.
+         */
+        uint64_t cr0;
+        /*
+         Control register 4.
+         */
+        uint64_t cr4;
+        /*
+         Virtual address of the interrupt descriptor table.
+         */
+        uint64_t idt_base;
+        /*
+         Bytes of the interrupt descriptor table, less one.
+         */
+        uint64_t idt_limit;
+        /*
+         Virtual address of the global descriptor table.
+         */
+        uint64_t gdt_base;
+        /*
+         Bytes of the global descriptor table, less one.
+         */
+        uint64_t gdt_limit;
+        /*
+         EFER (MSR 0xc0000080).
+         */
+        uint64_t efer;
+        /*
+         STAR (MSR 0xc0000081).
+         */
+        uint64_t star;
+        /*
+         LSTAR (MSR 0xc0000082): the entry of 64-bit system calls.
+         */
+        uint64_t lstar;
+        /*
+         CSTAR (MSR 0xc0000083): the entry of 32-bit system calls.
+         */
+        uint64_t cstar;
+        /*
+         SFMASK (MSR 0xc0000084).
+         */
+        uint64_t sfmask;
+        /*
+         SYSENTER_CS (MSR 0x174).
+         */
+        uint64_t sysenter_cs;
+        /*
+         SYSENTER_ESP (MSR 0x175).
+         */
+        uint64_t sysenter_esp;
+        /*
+         SYSENTER_EIP (MSR 0x176).
+         */
+        uint64_t sysenter_eip;
+        /*
+         Debug registers 0 to 3: addresses of breakpoints.
+         */
+        uint64_t breakpoints[4];
+        /*
+         Debug register 7. In mode none, Linux's handler of non-maskable interrupts has cleared its enable bits.
+         */
+        uint64_t dr7;
+};
+
+/*
  One trip, that is one interruption of Linux: the values that module, trampoline and layer pass to each other on the
  way in and out.
 
@@ -2208,6 +2324,23 @@ struct kyozon_trip {
          Trampoline: Linux's interrupt descriptor table, as SIDT stores it.
          */
         uint64_t linux_idtr[2];
+        /*
+         Module: time-stamp counter until which a CPU may still answer to [`LOOK_ASKED`].
+         */
+        uint64_t look_until_tsc;
+        /*
+         Module, CPU that was asked, and layer: the look at another CPU's registers: `LOOK_*` in the low 3 bits, Linux's
+         number of the CPU in the other bits.
+         */
+        uint32_t look;
+        /*
+         Zero.
+         */
+        uint32_t reserved;
+        /*
+         CPU that was asked: its registers, complete in [`LOOK_SHOWN`].
+         */
+        struct kyozon_linux_registers shown;
 };
 
 /*
@@ -2244,80 +2377,6 @@ struct kyozon_window {
          System RAM, in ascending order.
          */
         struct kyozon_range ram[KYOZON_MAX_RANGES];
-};
-
-/*
- System registers of the CPU on which the cokernel runs, as Linux left them.
- */
-struct kyozon_linux_registers {
-        /*
-         Linux's logical number of the CPU.
-         */
-        uint64_t cpu;
-        /*
-         Control register 0.
-         */
-        uint64_t cr0;
-        /*
-         Control register 4.
-         */
-        uint64_t cr4;
-        /*
-         Virtual address of the interrupt descriptor table.
-         */
-        uint64_t idt_base;
-        /*
-         Bytes of the interrupt descriptor table, less one.
-         */
-        uint64_t idt_limit;
-        /*
-         Virtual address of the global descriptor table.
-         */
-        uint64_t gdt_base;
-        /*
-         Bytes of the global descriptor table, less one.
-         */
-        uint64_t gdt_limit;
-        /*
-         EFER (MSR 0xc0000080).
-         */
-        uint64_t efer;
-        /*
-         STAR (MSR 0xc0000081).
-         */
-        uint64_t star;
-        /*
-         LSTAR (MSR 0xc0000082): the entry of 64-bit system calls.
-         */
-        uint64_t lstar;
-        /*
-         CSTAR (MSR 0xc0000083): the entry of 32-bit system calls.
-         */
-        uint64_t cstar;
-        /*
-         SFMASK (MSR 0xc0000084).
-         */
-        uint64_t sfmask;
-        /*
-         SYSENTER_CS (MSR 0x174).
-         */
-        uint64_t sysenter_cs;
-        /*
-         SYSENTER_ESP (MSR 0x175).
-         */
-        uint64_t sysenter_esp;
-        /*
-         SYSENTER_EIP (MSR 0x176).
-         */
-        uint64_t sysenter_eip;
-        /*
-         Debug registers 0 to 3: addresses of breakpoints.
-         */
-        uint64_t breakpoints[4];
-        /*
-         Debug register 7. In mode none, Linux's handler of non-maskable interrupts has cleared its enable bits.
-         */
-        uint64_t dr7;
 };
 
 /*

@@ -78,8 +78,12 @@ pub struct BootBlock {
     pub watch: u64,
     /// `extern "C" fn(*mut Writes) -> i64`: fetches watched writes.
     pub writes: u64,
+    /// `extern "C" fn(*mut LinuxRegisters) -> i64`: reports the system registers of another CPU, if one has shown them
+    /// since the last call, and asks the next one. Each CPU is asked once a second, or one CPU per tick. Otherwise
+    /// [`SERVICE_UNAVAILABLE`](super::SERVICE_UNAVAILABLE). Only in mode none.
+    pub other_registers: u64,
 }
-assert_size!(BootBlock, 208);
+assert_size!(BootBlock, 216);
 
 /// [`BootBlock::work`]: a tick waits.
 pub const WORK_TICK: u32 = 1;

@@ -34,7 +34,7 @@ pub struct Window {
 }
 assert_size!(Window, 8 + 16 * MAX_RANGES);
 
-/// System registers of the CPU on which the cokernel runs, as Linux left them.
+/// System registers of a CPU, as Linux left them.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinuxRegisters {
@@ -180,5 +180,6 @@ pub const REPAIR_INVALID: i64 = -2;
 pub const REPAIR_BUSY: i64 = -3;
 /// An argument of a service is an address outside the cokernel's memory, or a number out of range.
 pub const SERVICE_BAD_ADDRESS: i64 = -4;
-/// The service does not exist in this mode: no Linux runs beside a cokernel that runs alone.
+/// The service does not exist in this mode: no Linux runs beside a cokernel that runs alone. Or no other CPU has shown
+/// its registers yet.
 pub const SERVICE_UNAVAILABLE: i64 = -5;

@@ -1,6 +1,6 @@
 //! One trip: the worlds are switched, the cokernel runs, the worlds are switched back.
 
-use super::{Frame, TickEvent};
+use super::{Frame, LinuxRegisters, TickEvent};
 use crate::assert_size;
 
 /// [`Trip::result`]: the cokernel is idle.
@@ -70,6 +70,21 @@ pub struct Fault {
     pub frame: Frame,
 }
 assert_size!(Fault, 200);
+
+/// [`Trip::look`]: nobody wants to look.
+pub const LOOK_NONE: u32 = 0;
+/// [`Trip::look`]: the module asks the next CPU at a trip's end, once it is time for that.
+pub const LOOK_WANTED: u32 = 1;
+/// [`Trip::look`]: a CPU was asked.
+pub const LOOK_ASKED: u32 = 2;
+/// [`Trip::look`]: it stores its registers.
+pub const LOOK_STORING: u32 = 3;
+/// [`Trip::look`]: it has stored them.
+pub const LOOK_SHOWN: u32 = 4;
+/// Bits of [`Trip::look`] that hold the state.
+pub const LOOK_STATE: u32 = 7;
+/// Bits of [`Trip::look`] below the CPU's number.
+pub const LOOK_CPU_SHIFT: u32 = 3;
 
 /// [`UserState::switched`]: the CPU holds the cokernel's user state.
 pub const USER_SWITCHED: u32 = 1;
@@ -155,5 +170,14 @@ pub struct Trip {
     pub linux_gdtr: [u64; 2],
     /// Trampoline: Linux's interrupt descriptor table, as SIDT stores it.
     pub linux_idtr: [u64; 2],
+    /// Module: time-stamp counter until which a CPU may still answer to [`LOOK_ASKED`].
+    pub look_until_tsc: u64,
+    /// Module, CPU that was asked, and layer: the look at another CPU's registers: `LOOK_*` in the low 3 bits, Linux's
+    /// number of the CPU in the other bits.
+    pub look: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// CPU that was asked: its registers, complete in [`LOOK_SHOWN`].
+    pub shown: LinuxRegisters,
 }
-assert_size!(Trip, 384);
+assert_size!(Trip, 560);

@@ -1,7 +1,9 @@
 //! The services of a cokernel without Linux: the event ring and the serial line are the layer's own.
 
 use crate::arch::x86_64::user_state::Saved;
-use crate::cokernel::services::{no_watch, no_writes, publish, report, Services};
+use crate::cokernel::services::{
+    no_other_registers, no_watch, no_writes, publish, report, Services,
+};
 use crate::cokernel::state::space;
 use kyozon_abi::layer::{
     LinuxRegisters, RepairRequest, Window, SERVICE_BAD_ADDRESS, SERVICE_UNAVAILABLE,
@@ -17,6 +19,7 @@ pub(crate) static SERVICES: Services = Services {
     reset,
     watch: no_watch,
     writes: no_writes,
+    other_registers: no_other_registers,
     user_state: Some(Saved::NONE),
 };
 

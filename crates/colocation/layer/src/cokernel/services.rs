@@ -25,6 +25,7 @@ pub(crate) struct Services {
     pub(crate) reset: extern "C" fn() -> i64,
     pub(crate) watch: extern "C" fn(u64, u64, u64) -> i64,
     pub(crate) writes: extern "C" fn(*mut Writes) -> i64,
+    pub(crate) other_registers: extern "C" fn(*mut LinuxRegisters) -> i64,
     /// A place for those registers of this CPU that user mode can change, if the layer has to restore them.
     pub(crate) user_state: Option<user_state::Saved>,
 }
@@ -59,6 +60,11 @@ pub(crate) extern "C" fn no_watch(_base: u64, _bytes: u64, _space: u64) -> i64 {
 
 /// The service `writes` there.
 pub(crate) extern "C" fn no_writes(_to: *mut Writes) -> i64 {
+    SERVICE_UNAVAILABLE
+}
+
+/// The service `other_registers` where no other CPU shows its registers.
+pub(crate) extern "C" fn no_other_registers(_to: *mut LinuxRegisters) -> i64 {
     SERVICE_UNAVAILABLE
 }
 

@@ -112,6 +112,7 @@ pub(crate) fn init(from: *mut LayerEntry, trip: *mut Trip, services: &Services) 
         reset: services.reset as *const () as u64,
         watch: services.watch as *const () as u64,
         writes: services.writes as *const () as u64,
+        other_registers: services.other_registers as *const () as u64,
     };
     // SAFETY: the first trip, before any service; interrupts do not use these.
     unsafe {

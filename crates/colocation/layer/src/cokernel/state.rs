@@ -69,6 +69,12 @@ pub(crate) fn parked() -> &'static AtomicU32 {
     unsafe { AtomicU32::from_ptr(&raw mut (*trip_pointer()).parked) }
 }
 
+/// [`Trip::look`].
+pub(crate) fn look() -> &'static AtomicU32 {
+    // SAFETY: as in `parked`.
+    unsafe { AtomicU32::from_ptr(&raw mut (*trip_pointer()).look) }
+}
+
 /// For services: the address ranges that the cokernel may pass to them.
 pub(crate) fn space() -> &'static Space {
     // SAFETY: services own it, and it is not written after the first trip.

@@ -2,8 +2,8 @@
 //! ring, so the layer calls it for both. A trip, a tick and every other service are the same as in mode none.
 
 use crate::cokernel::services::{
-    checked_report, checked_status, end, linux_window, registers_with, repair_with, wait_for_tick,
-    Services,
+    checked_report, checked_status, end, linux_window, no_other_registers, registers_with,
+    repair_with, wait_for_tick, Services,
 };
 use crate::cokernel::state::{entry, space};
 use core::arch::asm;
@@ -27,6 +27,7 @@ pub(crate) static SERVICES: Services = Services {
     reset,
     watch,
     writes,
+    other_registers: no_other_registers,
     user_state: None,
 };
 

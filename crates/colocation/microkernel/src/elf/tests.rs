@@ -1,4 +1,5 @@
 use super::*;
+use kyozon_abi::layer::LAYER_VERSION;
 
 const FILE: usize = 0x3000;
 
@@ -62,7 +63,7 @@ fn each_inconsistency_is_refused() {
     let segment = |n: usize, field: usize| PAGE as usize + 64 + 56 * n + field;
     let edits: &[(usize, &[u8])] = &[
         (0, &[0]),
-        (8, &[9]),
+        (8, &[LAYER_VERSION as u8 + 1]),
         (12, &[2]),
         (40, &[0xff; 8]),
         (40, &[1, 0x30]),

@@ -206,6 +206,10 @@ impl Machine for Layer {
         service!(self, watch: fn(u64, u64, u64) -> i64, range.base, range.bytes, space)
     }
 
+    fn other_registers(&mut self, registers: &mut LinuxRegisters) -> i64 {
+        service!(self, other_registers: fn(*mut LinuxRegisters) -> i64, registers)
+    }
+
     fn writes(&mut self, writes: &mut Writes) -> i64 {
         service!(self, writes: fn(*mut Writes) -> i64, writes)
     }

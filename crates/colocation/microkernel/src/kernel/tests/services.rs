@@ -44,6 +44,10 @@ fn layer_calls_get_the_tasks_structures() {
     assert!(space.read(&mut s.fake, at, &mut registers));
     assert_eq!((registers[0], registers[1], registers[19]), (7, 0, 0x400));
     assert_eq!(s.call(REGISTERS, TASK_INFO, NONE).answer(), E_ADDRESS);
+    assert_eq!(s.call(REGISTERS, at, [REGISTERS_OF_ANOTHER, 0, 0, 0, 0, 0]).answer(), 0);
+    let mut cpu = [0];
+    assert!(space.read(&mut s.fake, at, &mut cpu));
+    assert_eq!(cpu, [8]);
     assert_eq!((s.call(RESET, 0, NONE).answer(), s.fake.resets), (0, 1));
     assert_eq!(s.call(WATCH, 0x1000, [0x2000, 0x7000, 0, 0, 0, 0]).answer(), 0);
     assert_eq!(s.fake.watched, [(Range { base: 0x1000, bytes: 0x2000 }, 0x7000)]);
