@@ -20,7 +20,9 @@
 mod baseline;
 mod code;
 mod compare;
+mod first_look;
 mod layout;
+pub mod modules;
 mod order;
 mod package;
 mod probes;
@@ -31,6 +33,7 @@ mod sites;
 mod suspects;
 #[cfg(test)]
 mod tests;
+pub mod thunks;
 mod walk;
 mod wants;
 mod window;
@@ -50,6 +53,7 @@ use kyozon_abi::layer::Write;
 use layout::TextLayout;
 use order::Order;
 use package::{Evidence, PackageComparison};
+use probes::RecentSlots;
 use records::Records;
 use site_rules::SiteRules;
 use sites::{SiteSearch, Sites};
@@ -88,6 +92,7 @@ struct Watch {
     explained: Vec<bool>,
     suspects: SuspectChanges,
     passing: PassingChanges,
+    slots: RecentSlots,
     order: Order,
     /// The look at a page that the last slice did not complete.
     look: Option<FirstLook>,
@@ -121,9 +126,10 @@ impl TextCheck {
             explained: vec![false; baseline.page_count()],
             baseline,
             search: SiteSearch::new(),
-            sites: Sites::default(),
+            sites: Sites::new(layout.stext..layout.etext),
             suspects: SuspectChanges::default(),
             passing: PassingChanges::default(),
+            slots: RecentSlots::default(),
             order: Order::default(),
             look: None,
             waiting: None,
@@ -179,19 +185,9 @@ impl Watch {
         };
         self.suspects.record(page, changes, self.slice);
         let (kernel, layout) = (rules.kernel, rules.layout);
-        let patching = |change: &compare::Change| {
-            let is_patched =
-                probes::is_patching(kernel, &layout.poke, layout.stext, change.address);
-            if !layout.text.contains(&change.address) {
-                return Patching::None;
-            }
-            match change.only_static_calls && probes::is_changing_calls(kernel, &layout.poke) {
-                true => Patching::StaticCall,
-                false if is_patched || change.touches_site && change.starts_with_breakpoint => {
-                    Patching::Site
-                }
-                false => Patching::None,
-            }
+        let patching = |change: &compare::Change| match layout.text.contains(&change.address) {
+            true => suspects::patching(kernel, layout, change),
+            false => Patching::None,
         };
         let (package, baseline) = (&mut self.package, &self.baseline);
         *retries += self.suspects.report_confirmed(page, self.pass, patching, |change| {
@@ -299,38 +295,6 @@ impl Watch {
         }
     }
 
-    /// Corrects the copy of `page`: sites get the bytes that Linux's records require. Any other change since the copy
-    /// was made stays a difference, except for the removal of a probe, whose breakpoint or jump was copied.
-    ///
-    /// One call is for one part of the sites; returns whether there are more.
-    fn verify<M: KernelMemory>(
-        &mut self,
-        rules: &mut SiteRules<'_, '_, M>,
-        page: usize,
-        part: usize,
-    ) -> bool {
-        if part == 0 {
-            self.sites.sort_page(page);
-        }
-        let (sites, more) = self.sites.part(page, part);
-        for (address, code) in forbidden_sites(rules, &self.baseline, sites) {
-            self.baseline.correct(address, code.bytes());
-        }
-        if more {
-            return true;
-        }
-        if self.baseline.is_unchanged(rules.kernel, page) != Some(false) {
-            return false;
-        }
-        let changes = compare_page(rules, &self.baseline, &self.sites, page).unwrap_or_default();
-        for change in changes.iter().filter(|change| !change.touches_site) {
-            if matches!(change.expected.first(), Some(&(code::INT3 | code::JMP))) {
-                self.baseline.correct(change.address, &change.found);
-            }
-        }
-        false
-    }
-
     /// Does one unit of work; returns the number of pages when the pass is over.
     fn advance<M: KernelMemory>(
         &mut self,
@@ -350,7 +314,10 @@ impl Watch {
                 let done =
                     self.search.advance(kernel, rules.layout, &self.baseline, &mut self.sites);
                 if done {
-                    self.correct_probes(kernel, rules.layout);
+                    for part in 0..probes::PARTS {
+                        let baseline = &mut self.baseline;
+                        first_look::correct_probes(kernel, rules.layout, baseline, part);
+                    }
                 }
                 (if done { Phase::Records } else { Phase::FindSites }, false)
             }
@@ -360,7 +327,8 @@ impl Watch {
                 (if done { next } else { Phase::Records }, false)
             }
             Phase::Verify(page, part) if self.baseline.is_text(self.baseline.address(page)) => {
-                let more = self.verify(rules, page, part);
+                let (baseline, sites) = (&mut self.baseline, &mut self.sites);
+                let more = first_look::verify(rules, baseline, sites, page, part);
                 let next = if more { (page, part + 1) } else { (page + 1, 0) };
                 (Phase::Verify(next.0, next.1), false)
             }
@@ -389,18 +357,6 @@ impl Watch {
         over.then(|| self.baseline.covered())
     }
 
-    /// Replaces breakpoints and jumps of probes in the copy by the original bytes.
-    fn correct_probes<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, layout: &TextLayout) {
-        let Some(known) = &layout.probes else { return };
-        let baseline = &mut self.baseline;
-        probes::originals(kernel, known, |at, bytes| {
-            let mut first = [0];
-            if baseline.bytes(at, &mut first).is_some() && matches!(first, [code::INT3 | code::JMP])
-            {
-                baseline.correct(at, bytes);
-            }
-        });
-    }
     /// A step of the check.
     fn step<M: KernelMemory>(
         &mut self,
@@ -483,8 +439,8 @@ impl<M: KernelMemory> Check<M> for TextCheck {
                 watch.passing.dropped += 1;
                 continue;
             }
-            let judged =
-                writes::unexplained(&mut rules, &watch.baseline, &watch.sites, write, space);
+            let Watch { baseline, sites, slots, .. } = &*watch;
+            let judged = writes::unexplained(&mut rules, baseline, sites, write, space, slots);
             if let Some((page, changes)) = judged {
                 watch.passing.add(page, changes, write.rip);
             }
@@ -511,6 +467,9 @@ impl<M: KernelMemory> Check<M> for TextCheck {
     ) -> Step {
         let Self { layout, records, watch } = self;
         watch.slice += 1;
+        if let Some(probes) = &layout.probes {
+            watch.slots.note(kernel, probes, watch.slice);
+        }
         let mut rules = SiteRules::new(kernel, layout, records, watch.slice);
         watch.step(&mut rules, budget, found, retries)
     }

@@ -4,6 +4,7 @@
 use super::sites::SITE_BYTES;
 
 pub(super) const INT3: u8 = 0xcc;
+pub(super) const RET: u8 = 0xc3;
 pub(super) const CALL: u8 = 0xe8;
 pub(super) const JMP: u8 = 0xe9;
 pub(super) const JMP_SHORT: u8 = 0xeb;
@@ -55,7 +56,7 @@ impl Code {
     }
 
     pub fn ret() -> Self {
-        Self::new(&[0xc3, INT3, INT3, INT3, INT3])
+        Self::new(&[RET, INT3, INT3, INT3, INT3])
     }
 }
 

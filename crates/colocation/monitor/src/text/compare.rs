@@ -78,8 +78,12 @@ impl Comparison {
                 Verdict::Forbidden(code) => {
                     self.window.set_expected(offset, code.bytes());
                     let bytes = site.address..site.address + code.bytes().len() as u64;
-                    let is_call =
-                        matches!(site.kind, SiteKind::Call { .. } | SiteKind::Trampoline { .. });
+                    let is_call = matches!(
+                        site.kind,
+                        SiteKind::Call { .. }
+                            | SiteKind::Trampoline { .. }
+                            | SiteKind::ModuleTrampoline
+                    );
                     self.sites.push((bytes, is_call));
                 }
             }

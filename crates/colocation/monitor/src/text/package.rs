@@ -3,8 +3,9 @@
 //! A fingerprint only says that bytes differ, not what they should be, so there is no repair.
 
 use super::baseline::Baseline;
-use super::code::{self, CALL, INT3, JMP};
+use super::code;
 use super::layout::TextLayout;
+use super::thunks::Thunks;
 use crate::class::Class;
 use crate::finding::Finding;
 use crate::kernel::Kernel;
@@ -35,36 +36,20 @@ const MAX_FINDINGS: usize = 64;
 const MAX_RANGE_BYTES: u64 = 4096;
 /// Why a change from before the load is not repaired.
 const NO_BYTES: &str = "fingerprints show a change, not the original bytes";
-/// Maximum number of thunks that are remembered.
-const MAX_THUNKS: usize = 256;
 /// Maximum number of symbols in a finding.
 const MAX_NAMES: usize = 4;
-
-/// The thunks that a return may jump to.
-const RETURN_THUNKS: [&str; 6] = [
-    "__x86_return_thunk",
-    "retbleed_return_thunk",
-    "srso_return_thunk",
-    "srso_alias_return_thunk",
-    "call_depth_return_thunk",
-    "its_return_thunk",
-];
-/// Prefix of the names of thunks for calls and jumps through a register.
-const INDIRECT_THUNK: &str = "__x86_indirect_";
 
 /// The state of the comparison.
 #[derive(Debug, Default)]
 pub(super) struct PackageComparison {
     cursor: ChunkCursor,
     key: Key,
-    return_thunks: Vec<u64>,
+    thunks: Thunks,
     /// The current range of consecutive differing chunks.
     open: Option<Range<u64>>,
     reported: usize,
     /// The chunk that was compared last; it keeps its memory.
     chunk: Chunk,
-    /// Thunks for calls and jumps through a register that were met so far, sorted.
-    indirect_thunks: Vec<u64>,
     /// By page: where its first chunk is.
     index: Vec<Option<ChunkCursor>>,
     /// The pages in which the copy differs from the image, sorted.
@@ -85,8 +70,8 @@ pub(super) enum Evidence {
 impl PackageComparison {
     /// The comparison with the fingerprints of `profile`; `None` if it has none.
     pub fn new(profile: &Profile<'_>) -> Option<Self> {
-        let return_thunks = RETURN_THUNKS.iter().filter_map(|name| profile.symbol(name)).collect();
-        Some(Self { key: profile.fingerprint_key()?, return_thunks, ..Self::default() })
+        let key = profile.fingerprint_key()?;
+        Some(Self { key, thunks: Thunks::new(profile), ..Self::default() })
     }
 
     /// The percentage of chunks that are compared.
@@ -286,50 +271,12 @@ impl PackageComparison {
             match mask.kind {
                 MaskKind::Any => true,
                 _ if read(mask.start, code).is_none() => true,
-                MaskKind::Return => self.is_return(mask.start, code),
-                MaskKind::Indirect => self.is_indirect(profile, mask.start, code),
+                MaskKind::Return => self.thunks.is_return(mask.start, code),
+                MaskKind::Indirect => self.thunks.is_indirect(profile, mask.start, code),
             }
         };
         chunk.masks.iter().all(&mut is_allowed)
             && fingerprint(&self.key, chunk.address, words, &chunk.masks) == chunk.fingerprint
-    }
-
-    fn is_return(&self, at: u64, bytes: &[u8]) -> bool {
-        match bytes {
-            [0xc3, rest @ ..] => rest.iter().all(|&byte| byte == INT3),
-            [JMP, ..] => code::target(at, bytes).is_some_and(|to| self.return_thunks.contains(&to)),
-            _ => false,
-        }
-    }
-
-    /// Whether `bytes` at `at` are a call or jump through a register, by a thunk or directly, followed by filler.
-    fn is_indirect(&mut self, profile: &Profile<'_>, at: u64, bytes: &[u8]) -> bool {
-        let (at, direct) = match bytes {
-            [0x2e, rest @ ..] => (at.wrapping_add(1), rest),
-            _ => (at, bytes),
-        };
-        if let [CALL | JMP, ..] = direct {
-            return code::target(at, direct).is_some_and(|to| self.is_thunk(profile, to));
-        }
-        let plain = bytes.strip_prefix(&[0x0f, 0xae, 0xe8]).unwrap_or(bytes);
-        let plain = plain.strip_prefix(&[0x41]).unwrap_or(plain);
-        match plain {
-            [0xff, 0xd0..=0xd7 | 0xe0..=0xe7, rest @ ..] => is_filler(rest),
-            _ => false,
-        }
-    }
-
-    /// Whether a thunk for calls and jumps through a register is at `to`. There are some dozen, for tens of thousands
-    /// of calls.
-    fn is_thunk(&mut self, profile: &Profile<'_>, to: u64) -> bool {
-        let Err(place) = self.indirect_thunks.binary_search(&to) else { return true };
-        let symbol = profile.nearest(to);
-        let is_thunk =
-            symbol.is_some_and(|(name, offset)| name.starts_with(INDIRECT_THUNK) && offset < 64);
-        if is_thunk && self.indirect_thunks.len() < MAX_THUNKS {
-            self.indirect_thunks.insert(place, to);
-        }
-        is_thunk
     }
 
     /// Reports the current range.
@@ -414,18 +361,4 @@ fn leads_to<M: KernelMemory>(
 fn copied_words(baseline: &Baseline, address: u64) -> Option<[u64; CHUNK_WORDS]> {
     let page = baseline.page(baseline.page_number(address)?)?;
     page.get((address % PAGE_BYTES / 8) as usize..)?.first_chunk().copied()
-}
-
-/// Whether `bytes` are only breakpoints and no-operations.
-fn is_filler(mut bytes: &[u8]) -> bool {
-    loop {
-        bytes = match bytes {
-            [] => return true,
-            [INT3 | 0x90, rest @ ..] => rest,
-            [0x66, 0x90, rest @ ..]
-            | [0x0f, 0x1f, 0x00, rest @ ..]
-            | [0x0f, 0x1f, 0x40, 0x00, rest @ ..] => rest,
-            _ => return false,
-        };
-    }
 }

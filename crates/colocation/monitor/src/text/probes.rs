@@ -1,33 +1,29 @@
 //! Breakpoints and jumps of registered kprobes, and patching in progress.
 
+use super::baseline::Baseline;
 use super::code::{target, INT3, JMP};
 use super::layout::{List, Poke, Probes};
 use super::walk;
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
 use crate::walk::chain;
+use alloc::vec::Vec;
 
 /// Binary logarithm of the buckets in the probes' hash table (`kprobes.c`).
 const BUCKETS_BITS: u32 = 6;
+/// Parts of [`originals`]: the buckets, and the probes being removed.
+pub(super) const PARTS: u64 = (1 << BUCKETS_BITS) + 1;
 /// Maximum number of probes in a bucket, and in the lists of those being removed.
 const MAX_PROBES: usize = 1024;
 /// Flags of a probe (`kprobes.h`): its memory is going away; it is optimized into a jump; it is a user of ftrace.
 const GONE: u32 = 1;
 const OPTIMIZED: u32 = 4;
 const FTRACE: u32 = 8;
+/// Maximum number of pages with slots that are remembered, and for how many slices.
+const MAX_RECENT: usize = 64;
+const RECENT_SLICES: u64 = 200;
 /// Maximum number of entries patched at once: a page of them.
 const MAX_POKES: u32 = (PAGE_BYTES / 16) as u32;
-
-/// The probes in the table and those being removed.
-fn all<'k, M: KernelMemory>(
-    kernel: &'k Kernel<'_, M>,
-    probes: &'k Probes,
-) -> impl Iterator<Item = u64> + 'k {
-    let table = (0..1u64 << BUCKETS_BITS)
-        .flat_map(|bucket| chain(kernel, probes.table + bucket * 8, 0))
-        .map(|link| link.wrapping_sub(probes.link));
-    table.take(walk::LIMIT).chain(being_removed(kernel, probes))
-}
 
 fn being_removed<'k, M: KernelMemory>(
     kernel: &'k Kernel<'_, M>,
@@ -39,29 +35,38 @@ fn being_removed<'k, M: KernelMemory>(
         .take(MAX_PROBES)
 }
 
-/// Calls `put` with the address and the original bytes of each probe.
+/// Replaces the breakpoints and jumps of the probes of part `part` in a copy by the original bytes.
 pub(super) fn originals<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     probes: &Probes,
-    mut put: impl FnMut(u64, &[u8]),
+    part: u64,
+    baseline: &mut Baseline,
 ) {
-    for probe in all(kernel, probes) {
-        let mut put_one = || -> Option<()> {
-            let at = kernel.u64(probe.wrapping_add(probes.addr))?;
-            let flags = kernel.u32(probe.wrapping_add(probes.flags))?;
-            let mut bytes = [0; 5];
-            bytes[0] = kernel.u8(probe.wrapping_add(probes.opcode))?;
-            let mut length = 1;
-            if kernel.u8(at)? == JMP && probes.slot_pages.head != 0 {
+    let mut correct = |probe: u64| -> Option<()> {
+        let at = kernel.u64(probe.wrapping_add(probes.addr))?;
+        let flags = kernel.u32(probe.wrapping_add(probes.flags))?;
+        let mut copied = [0];
+        baseline.bytes(at, &mut copied).filter(|()| flags & (GONE | FTRACE) == 0)?;
+        let mut bytes = [kernel.u8(probe.wrapping_add(probes.opcode))?, 0, 0, 0, 0];
+        match copied[0] {
+            // Of an optimized probe, also if it is a breakpoint again by now. None is on a jump.
+            JMP if probes.slot_pages.head != 0 && bytes[0] != JMP => {
                 kernel.bytes(probe.wrapping_add(probes.copied), &mut bytes[1..])?;
-                length = 5;
+                baseline.correct(at, &bytes);
             }
-            if flags & (GONE | FTRACE) == 0 {
-                put(at, &bytes[..length]);
-            }
-            Some(())
-        };
-        put_one();
+            INT3 | JMP => baseline.correct(at, &bytes[..1]),
+            _ => {}
+        }
+        Some(())
+    };
+    if part >= 1 << BUCKETS_BITS {
+        for probe in being_removed(kernel, probes) {
+            correct(probe);
+        }
+        return;
+    }
+    for link in chain(kernel, probes.table + part * 8, 0).take(MAX_PROBES) {
+        correct(link.wrapping_sub(probes.link));
     }
 }
 
@@ -118,6 +123,32 @@ pub(super) fn is_slot<M: KernelMemory>(kernel: &Kernel<'_, M>, probes: &Probes, 
         let start = kernel.u64(page.wrapping_add(probes.slot_page)).unwrap_or(u64::MAX);
         slot.checked_sub(start).is_some_and(|offset| offset < PAGE_BYTES)
     })
+}
+
+/// The pages with slots of optimized probes that Linux had of late: it frees one that is empty, perhaps before a jump
+/// into it is judged.
+#[derive(Debug, Default)]
+pub(super) struct RecentSlots(Vec<(u64, u64)>);
+
+impl RecentSlots {
+    /// Notes the pages that Linux has in `slice`.
+    pub fn note<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, probes: &Probes, slice: u64) {
+        self.0.retain(|(_, last)| slice.wrapping_sub(*last) < RECENT_SLICES);
+        for page in walk::list(kernel, probes.slot_pages).take(MAX_RECENT) {
+            let Some(start) = kernel.u64(page.wrapping_add(probes.slot_page)) else { continue };
+            let has_room = self.0.len() < MAX_RECENT;
+            match self.0.iter_mut().find(|(known, _)| *known == start) {
+                Some((_, last)) => *last = slice,
+                None if has_room => self.0.push((start, slice)),
+                None => {}
+            }
+        }
+    }
+
+    pub fn has(&self, slot: u64) -> bool {
+        let is_in = |start: u64| slot.checked_sub(start).is_some_and(|offset| offset < PAGE_BYTES);
+        self.0.iter().any(|(start, _)| is_in(*start))
+    }
 }
 
 /// Whether Linux's records say that it is changing static calls.

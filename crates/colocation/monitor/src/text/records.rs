@@ -156,6 +156,21 @@ impl Records {
         false
     }
 
+    /// Reads some records of listed code alone, and forgets the others; returns true when all are read.
+    pub fn advance_code<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &TextLayout,
+    ) -> bool {
+        self.advance(kernel, layout, &mut |_| {});
+        let is_read = !matches!(self.stage, Stage::Modules(..) | Stage::Programs(..));
+        if is_read {
+            self.stage = Stage::Begin;
+            self.handlers.clear();
+        }
+        is_read
+    }
+
     /// Reads some of ftrace's users from `ops` on.
     fn users<M: KernelMemory>(
         &mut self,

@@ -8,7 +8,7 @@ use super::records::{self, Role};
 use super::site_rules::SiteRules;
 use super::writes::PassingChange;
 use crate::class::Class;
-use crate::finding::{Finding, Repair};
+use crate::finding::{hex, Finding, Repair};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::owner;
@@ -20,8 +20,8 @@ use core::fmt::Write;
 use core::ops::Range;
 use kyozon_abi::layer::RepairWord;
 
-/// Maximum number of bytes in a finding's text; the transaction has all of them.
-const SHOWN: usize = 16;
+/// The kind of finding about a module's code.
+pub(super) const MODULE_CHANGED: &str = "module text changed";
 /// Maximum number of trampolines in a row.
 const MAX_HOPS: usize = 4;
 
@@ -151,6 +151,24 @@ fn targets<'c>(code: &'c [u8], change: &'c Change) -> impl Iterator<Item = (u64,
     })
 }
 
+/// The finding for `change` in the code of a module; `symbol` is its place.
+pub(super) fn module_finding<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &TextLayout,
+    change: &Change,
+    symbol: String,
+) -> Finding {
+    Finding {
+        what: MODULE_CHANGED.into(),
+        address: change.address,
+        symbol,
+        owner: leads_to(kernel, layout, change).unwrap_or_else(|| "nobody".into()),
+        expected: hex(&change.expected),
+        found: hex(&change.found),
+        ..Finding::new(Class::ModuleTextModified)
+    }
+}
+
 /// The owner of the code that a call or jump in the changed bytes leads to.
 fn leads_to<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
@@ -216,17 +234,6 @@ pub(super) fn restored<M: KernelMemory>(
         restored: true,
         ..Finding::new(class)
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for (at, byte) in bytes.iter().take(SHOWN).enumerate() {
-        let _ = write!(text, "{}{byte:02x}", if at == 0 { "" } else { " " });
-    }
-    if bytes.len() > SHOWN {
-        let _ = write!(text, " and {} more", bytes.len() - SHOWN);
-    }
-    text
 }
 
 /// A word of data, with the symbol it points to.

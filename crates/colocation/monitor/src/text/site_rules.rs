@@ -5,7 +5,7 @@ use super::layout::{Ftrace, TextLayout};
 use super::records::{Records, Role};
 use super::sites::{Site, SiteKind, SITE_BYTES};
 use super::walk;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, KERNEL_HALF};
 use crate::memory::{KernelMemory, Page, PAGE_BYTES};
 use crate::owner;
 use crate::walk::chain;
@@ -84,6 +84,7 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
                 None => only(Code::new(&before[..5]), live),
             },
             SiteKind::Ftrace => self.within_ftrace(site.address, live, before),
+            SiteKind::ModuleTrampoline => self.module_trampoline(site.address, live, before),
         }
     }
 
@@ -96,8 +97,10 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
         live: &[u8; SITE_BYTES],
         before: &[u8; SITE_BYTES],
     ) -> Verdict {
-        let enabled =
-            self.kernel.u32(key + self.layout.key_enabled).is_some_and(|count| count != 0);
+        let enabled = self
+            .kernel
+            .u32(key.wrapping_add(self.layout.key_enabled))
+            .is_some_and(|count| count != 0);
         // The length was chosen at build time. A breakpoint in the copy hides only the first byte.
         let (nop, jump) = (Code::nop2(), Code::short_jump(at, to));
         let short = |code: &Code| {
@@ -125,8 +128,12 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
             return only(Code::new(&before[..5]), live);
         };
         let thunk = self.layout.return_thunk.and_then(|at| self.kernel.u64(at)).unwrap_or(0);
+        let known = function == 0 || self.is_code(function) || self.is_left(at, function);
         if live[0] == 0x0f && live[1] & 0xf0 == 0x80 && before[..2] == live[..2] {
-            return self.conditional(at, function, thunk, live);
+            return match known {
+                true => self.conditional(at, function, thunk, live),
+                false => Verdict::Forbidden(Code::new(&before[..6])),
+            };
         }
         let expected = match (function, tail) {
             (0, false) => Code::nop5(),
@@ -136,11 +143,11 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
             (_, true) => Code::near(JMP, at, function),
             (_, false) => Code::near(CALL, at, function),
         };
-        let known = function == 0 || self.is_code(function);
         let padded = matches!(expected.bytes(), [CALL | JMP, ..])
             && live[0] == expected.bytes()[0]
-            && target(at, live)
-                .is_some_and(|to| (1..=PADDING).contains(&function.wrapping_sub(to)));
+            && target(at, live).is_some_and(|to| {
+                (1..=PADDING).contains(&function.wrapping_sub(to)) && self.is_code(to)
+            });
         match only(expected, live) {
             _ if !known => Verdict::Forbidden(Code::new(&before[..5])),
             Verdict::Forbidden(_) if padded => Verdict::Allowed(5),
@@ -230,6 +237,27 @@ impl<'a, 'k, M: KernelMemory> SiteRules<'a, 'k, M> {
             return Verdict::Allowed(5);
         }
         only(Code::new(&before[..5]), live)
+    }
+
+    /// Judges a jump to the function, or a return.
+    fn module_trampoline(
+        &mut self,
+        at: u64,
+        live: &[u8; SITE_BYTES],
+        before: &[u8; SITE_BYTES],
+    ) -> Verdict {
+        match target(at, live) {
+            Some(to) if live[0] == JMP && (self.is_code(to) || self.is_left(at, to)) => {
+                Verdict::Allowed(NEAR_BYTES)
+            }
+            _ => any_of(&[Code::new(&before[..NEAR_BYTES]), Code::ret()], live),
+        }
+    }
+
+    /// Whether the static call at `at`, in a module, leads to a module that is gone: KVM leaves its calls so when the
+    /// module for the processor is removed.
+    fn is_left(&self, at: u64, to: u64) -> bool {
+        !self.layout.text.contains(&at) && to >= KERNEL_HALF && self.kernel.physical(to).is_none()
     }
 
     /// The word at `address` in ftrace's records.

@@ -6,6 +6,7 @@ use super::walk;
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Maximum number of sites, and of sites per page; more than any kernel has.
 const MAX_SITES: usize = 1 << 18;
@@ -29,6 +30,8 @@ pub(super) enum SiteKind {
     Entry { record: u64 },
     /// A call within ftrace.
     Ftrace,
+    /// The trampoline of a static call in a module: Linux does not list its key.
+    ModuleTrampoline,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -46,28 +49,68 @@ impl Site {
     }
 }
 
-/// All sites, grouped by page. Once sorted, the sites of a page are walked in step with its words.
-#[derive(Debug, Default)]
+/// All sites of a piece of text, grouped by page. Once sorted, the sites of a page are walked in step with its words.
+#[derive(Debug)]
 pub(super) struct Sites {
     sites: Vec<Site>,
-    /// The first site of each page of text.
+    /// The first site of each page of the text.
     heads: Vec<u32>,
-    text: u64,
+    text: Range<u64>,
+    /// Maximum number of sites, and whether there were more.
+    room: usize,
+    is_full: bool,
 }
 
 impl Sites {
-    fn add(&mut self, layout: &TextLayout, address: u64, kind: SiteKind) {
-        self.text = layout.text.start;
-        if address < layout.stext || address >= layout.etext || self.sites.len() >= MAX_SITES {
+    /// No sites, of the code in `text`.
+    pub fn new(text: Range<u64>) -> Self {
+        Self::with_room(text, MAX_SITES)
+    }
+
+    /// No sites, of which there can be `room`.
+    pub fn with_room(text: Range<u64>, room: usize) -> Self {
+        Self { sites: Vec::new(), heads: Vec::new(), text, room, is_full: false }
+    }
+
+    /// Whether a site was not added for want of room.
+    pub fn is_full(&self) -> bool {
+        self.is_full
+    }
+
+    /// The text that has the sites.
+    pub fn text(&self) -> &Range<u64> {
+        &self.text
+    }
+
+    /// Adds a site, if it is in the text.
+    pub fn add(&mut self, address: u64, kind: SiteKind) {
+        if !self.text.contains(&address) || self.is_full {
             return;
         }
-        let pages = ((layout.text.end - layout.text.start) / PAGE_BYTES) as usize;
-        self.heads.resize(pages, END);
-        let Some(head) = self.heads.get_mut(((address - self.text) / PAGE_BYTES) as usize) else {
+        if self.sites.len() >= self.room || self.sites.try_reserve(1).is_err() {
+            self.is_full = true;
+            return;
+        }
+        let first = self.text.start & !(PAGE_BYTES - 1);
+        self.heads.resize((self.text.end - first).div_ceil(PAGE_BYTES) as usize, END);
+        let Some(head) = self.heads.get_mut(((address - first) / PAGE_BYTES) as usize) else {
             return;
         };
         let next = core::mem::replace(head, self.sites.len() as u32);
         self.sites.push(Site { address, kind, next });
+    }
+
+    /// All sites.
+    pub fn all(&self) -> impl Iterator<Item = &Site> {
+        self.sites.iter()
+    }
+
+    /// Drops the sites that `is` does not accept.
+    pub fn keep(&mut self, is: impl Fn(&Site) -> bool) {
+        let before = core::mem::take(&mut self.sites);
+        let pages = core::mem::take(&mut self.heads).len();
+        before.iter().filter(|site| is(site)).for_each(|site| self.add(site.address, site.kind));
+        (0..pages).for_each(|page| self.sort_page(page));
     }
 
     /// Sorts the sites of page `number` by address.
@@ -143,7 +186,7 @@ enum SearchStage {
 pub(super) struct SiteSearch(SearchStage);
 
 /// Entries per call of [`SiteSearch::advance`], and trampolines, whose keys are looked up by name.
-const BATCH: u64 = 32;
+pub(super) const BATCH: u64 = 32;
 const TRAMPOLINES: usize = 4;
 
 impl SiteSearch {
@@ -162,14 +205,14 @@ impl SiteSearch {
         self.0 = match self.0 {
             SearchStage::Jumps(from) => match &layout.jumps {
                 Some(table) if !ended(table, from) => {
-                    jumps(layout, baseline, table, from, sites);
+                    jumps(&|at, bytes| baseline.bytes(at, bytes), table, from, sites);
                     SearchStage::Jumps(from + BATCH)
                 }
                 _ => SearchStage::Calls(0),
             },
             SearchStage::Calls(from) => match &layout.calls {
                 Some(table) if !ended(table, from) => {
-                    calls(layout, baseline, table, from, sites);
+                    calls(&|at, bytes| baseline.bytes(at, bytes), table, from, sites);
                     SearchStage::Calls(from + BATCH)
                 }
                 _ => SearchStage::Trampolines(layout.trampolines.start),
@@ -183,11 +226,7 @@ impl SiteSearch {
                 ),
             },
             SearchStage::Entries(Some(page), from, pages) if page != 0 && pages < walk::LIMIT => {
-                match layout
-                    .ftrace
-                    .as_ref()
-                    .and_then(|f| entries(kernel, layout, f, page, from, sites))
-                {
+                match layout.ftrace.as_ref().and_then(|f| entries(kernel, f, page, from, sites)) {
                     Some(NextEntry::Record(next)) => SearchStage::Entries(Some(page), next, pages),
                     Some(NextEntry::Page(page)) => SearchStage::Entries(Some(page), 0, pages + 1),
                     None => SearchStage::Ftrace,
@@ -196,7 +235,7 @@ impl SiteSearch {
             SearchStage::Entries(..) => SearchStage::Ftrace,
             SearchStage::Ftrace => {
                 for address in layout.ftrace_calls.iter().flatten() {
-                    sites.add(layout, *address, SiteKind::Ftrace);
+                    sites.add(*address, SiteKind::Ftrace);
                 }
                 SearchStage::Done
             }
@@ -206,7 +245,7 @@ impl SiteSearch {
     }
 }
 
-fn ended(table: &Table, from: u64) -> bool {
+pub(super) fn ended(table: &Table, from: u64) -> bool {
     from * table.size >= table.range.end.saturating_sub(table.range.start)
 }
 
@@ -217,38 +256,43 @@ fn batch(table: &Table, from: u64) -> impl Iterator<Item = u64> + '_ {
         .take_while(|&at| at < table.range.end)
 }
 
+/// Fills the bytes from an address on; `None` if they cannot be read.
+pub(super) type Read<'r> = &'r dyn Fn(u64, &mut [u8]) -> Option<()>;
+
 /// The target of the four-byte offset at `at`, which is relative to its own address.
-fn relative(baseline: &Baseline, at: u64) -> Option<u64> {
+fn relative(read: Read<'_>, at: u64) -> Option<u64> {
     let mut bytes = [0; 4];
-    baseline.bytes(at, &mut bytes)?;
+    read(at, &mut bytes)?;
     Some(at.wrapping_add(i64::from(i32::from_le_bytes(bytes)) as u64))
 }
 
-fn jumps(layout: &TextLayout, baseline: &Baseline, table: &Table, from: u64, sites: &mut Sites) {
+/// Adds some jump labels of `table`, from entry `from` on.
+pub(super) fn jumps(read: Read<'_>, table: &Table, from: u64, sites: &mut Sites) {
     for at in batch(table, from) {
         let mut add = || -> Option<()> {
             let key_at = at + table.key;
             let mut key = [0; 8];
-            baseline.bytes(key_at, &mut key)?;
+            read(key_at, &mut key)?;
             let key = key_at.wrapping_add(u64::from_le_bytes(key));
             let kind = SiteKind::Jump {
                 key: key & !3,
-                target: relative(baseline, at + table.target)?,
+                target: relative(read, at + table.target)?,
                 branch: key & 1 != 0,
             };
-            sites.add(layout, relative(baseline, at + table.code)?, kind);
+            sites.add(relative(read, at + table.code)?, kind);
             Some(())
         };
         add();
     }
 }
 
-fn calls(layout: &TextLayout, baseline: &Baseline, table: &Table, from: u64, sites: &mut Sites) {
+/// Adds some static calls of `table`, from entry `from` on.
+pub(super) fn calls(read: Read<'_>, table: &Table, from: u64, sites: &mut Sites) {
     for at in batch(table, from) {
         let mut add = || -> Option<()> {
-            let key = relative(baseline, at + table.key)?;
+            let key = relative(read, at + table.key)?;
             let kind = SiteKind::Call { key: key & !3, tail: key & 1 != 0 };
-            sites.add(layout, relative(baseline, at + table.code)?, kind);
+            sites.add(relative(read, at + table.code)?, kind);
             Some(())
         };
         add();
@@ -268,21 +312,22 @@ fn trampolines<M: KernelMemory>(
     for symbol in symbols.by_ref().take(TRAMPOLINES) {
         let Some(name) = symbol.name.strip_prefix("__SCT__") else { continue };
         if let Some(key) = kernel.profile.symbol(&alloc::format!("__SCK__{name}")) {
-            sites.add(layout, symbol.address, SiteKind::Trampoline { key });
+            sites.add(symbol.address, SiteKind::Trampoline { key });
         }
     }
     // If the batch ends between symbols at one address, the next batch sees some of them twice.
     symbols.next().map(|symbol| symbol.address).filter(|&next| next > from)
 }
 
-enum NextEntry {
+/// What follows some of ftrace's records: a record of the same `ftrace_page`, or the next one.
+pub(super) enum NextEntry {
     Record(u64),
     Page(u64),
 }
 
-fn entries<M: KernelMemory>(
+/// Adds some function entries of `page`, from record `from` on.
+pub(super) fn entries<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
-    layout: &TextLayout,
     ftrace: &Ftrace,
     page: u64,
     from: u64,
@@ -293,7 +338,7 @@ fn entries<M: KernelMemory>(
     let end = count.min(MAX_SITES as u64).min(from + BATCH);
     for record in (from..end).map(|i| records.wrapping_add(i * ftrace.record)) {
         let address = kernel.u64(record.wrapping_add(ftrace.ip))?;
-        sites.add(layout, address, SiteKind::Entry { record });
+        sites.add(address, SiteKind::Entry { record });
     }
     if end < count.min(MAX_SITES as u64) {
         return Some(NextEntry::Record(end));

@@ -1,6 +1,10 @@
 //! Unexplained changes, until they are confirmed or gone.
 
 use super::compare::Change;
+use super::layout::TextLayout;
+use super::probes;
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -27,6 +31,22 @@ pub(super) enum Patching {
     Site,
     /// All sites of a static call.
     StaticCall,
+}
+
+/// What Linux's records say that it may be doing at `change`, which is of code.
+pub(super) fn patching<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &TextLayout,
+    change: &Change,
+) -> Patching {
+    let is_patched = || probes::is_patching(kernel, &layout.poke, layout.stext, change.address);
+    if change.only_static_calls && probes::is_changing_calls(kernel, &layout.poke) {
+        Patching::StaticCall
+    } else if change.touches_site && change.starts_with_breakpoint || is_patched() {
+        Patching::Site
+    } else {
+        Patching::None
+    }
 }
 
 #[derive(Clone, Debug)]

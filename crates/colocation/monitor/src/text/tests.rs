@@ -16,7 +16,7 @@ mod package;
 mod probes;
 mod sites;
 mod time;
-mod world;
+pub(super) mod world;
 mod writes;
 
 use world::*;

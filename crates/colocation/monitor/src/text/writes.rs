@@ -12,7 +12,7 @@ use super::baseline::Baseline;
 use super::code::{target, Code, CALL, INT3, JMP, NEAR_BYTES};
 use super::compare::{compare_with, Change};
 use super::layout::{Probes, TextLayout};
-use super::probes;
+use super::probes::{self, RecentSlots};
 use super::site_rules::{SiteRules, Verdict};
 use super::sites::{Site, SiteKind, Sites, SITE_BYTES};
 use super::suspects::SuspectChanges;
@@ -113,13 +113,15 @@ pub(super) fn linux_space<M: KernelMemory>(
     kernel.physical(kernel.u64(kernel.u64(space)?.wrapping_add(table))?)
 }
 
-/// The page that `write` has changed, and what it has left there that nothing explains. `space`: see [`linux_space`].
+/// The page that `write` has changed, and what it has left there that nothing explains. `space`: see [`linux_space`];
+/// `recent`: the pages of slots until now.
 pub(super) fn unexplained<M: KernelMemory>(
     rules: &mut SiteRules<'_, '_, M>,
     baseline: &Baseline,
     sites: &Sites,
     write: &Write,
     space: Option<u64>,
+    recent: &RecentSlots,
 ) -> Option<(usize, Vec<Change>)> {
     let start = virtual_address(rules.kernel, write.address)?;
     let (before, after) = (bytes(&write.before), bytes(&write.after));
@@ -131,7 +133,7 @@ pub(super) fn unexplained<M: KernelMemory>(
     let is_linuxs = space.is_none_or(|table| table == write.cr3 & FRAME);
     if is_linuxs
         && baseline.is_text(written.start)
-        && is_explained(rules, baseline, sites, start, &after, &written) == Some(true)
+        && is_explained(rules, baseline, sites, recent, start, &after, &written) == Some(true)
     {
         return None;
     }
@@ -194,6 +196,7 @@ fn is_explained<M: KernelMemory>(
     rules: &mut SiteRules<'_, '_, M>,
     baseline: &Baseline,
     sites: &Sites,
+    recent: &RecentSlots,
     start: u64,
     after: &[u8; BYTES],
     written: &Range<u64>,
@@ -242,7 +245,7 @@ fn is_explained<M: KernelMemory>(
         let length = match (live[0], &rules.layout.probes) {
             (INT3, _) if at == first => 1,
             (JMP | INT3, Some(known)) => {
-                probe_length(rules.kernel, known, around.start + at as u64, live)
+                probe_length(rules.kernel, known, recent, around.start + at as u64, live)
             }
             _ => continue,
         };
@@ -263,12 +266,13 @@ fn is_explained<M: KernelMemory>(
 fn probe_length<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     known: &Probes,
+    recent: &RecentSlots,
     at: u64,
     live: &[u8; NEAR_BYTES],
 ) -> usize {
     let [_, a, b, c, d] = *live;
     match target(at, &[JMP, a, b, c, d]) {
-        Some(to) if probes::is_slot(kernel, known, to) => NEAR_BYTES,
+        Some(to) if recent.has(to) || probes::is_slot(kernel, known, to) => NEAR_BYTES,
         _ => probes::probe_bytes(kernel, known, at, live),
     }
 }
@@ -288,11 +292,13 @@ fn is_linuxs_kind<M: KernelMemory>(
                 && to.is_some_and(|to| !rules.kernel.in_image(to) && rules.is_program(to))
         }
         SiteKind::Ftrace => matches!(live[0], CALL | JMP) && to.is_some_and(|to| rules.is_code(to)),
-        SiteKind::Call { .. } | SiteKind::Trampoline { .. } => match to {
-            Some(to) => rules.is_code(to),
-            None => [Code::nop5(), Code::zero(), Code::ret()]
-                .iter()
-                .any(|code| live.starts_with(code.bytes())),
-        },
+        SiteKind::Call { .. } | SiteKind::Trampoline { .. } | SiteKind::ModuleTrampoline => {
+            match to {
+                Some(to) => rules.is_code(to),
+                None => [Code::nop5(), Code::zero(), Code::ret()]
+                    .iter()
+                    .any(|code| live.starts_with(code.bytes())),
+            }
+        }
     }
 }

@@ -22,7 +22,7 @@ fn unregister(world: &World) {
     }
 }
 
-fn slots(world: &World) {
+pub(super) fn slots(world: &World) {
     world.set(SLOTS, SLOT_PAGE);
     world.set(SLOT_PAGE, SLOTS);
     world.set(SLOT_PAGE + 16, SLOT);

@@ -138,6 +138,20 @@ fn a_neighbour_that_was_judged_before_is_not_judged_again() {
 }
 
 #[test]
+fn a_page_of_slots_that_linux_has_freed_is_remembered_for_a_while() {
+    let jump = near(VICTIM + 9, JMP, SLOT + 0x80);
+    let mut world = World::new();
+    assert_eq!(world.patched(VICTIM + 9, &jump).len(), 1, "no such page");
+    let mut world = World::new();
+    probes::slots(&world);
+    world.passes(1);
+    world.set(SLOTS, SLOTS);
+    assert_eq!(world.patched(VICTIM + 9, &jump), []);
+    world.passes(200);
+    assert_eq!(world.patched(VICTIM + 9, &jump).len(), 1, "long ago");
+}
+
+#[test]
 fn linux_patches_its_sites() {
     let mut world = World::new();
     let kernel = Profile::decode(&world.profile).unwrap();
