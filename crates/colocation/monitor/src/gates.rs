@@ -1,4 +1,4 @@
-//! The check `gates`: the interrupt descriptor table that the cokernel's CPU uses.
+//! The check `gates`: the interrupt descriptor table that CPUs use.
 //!
 //! Linux has one table for all CPUs, `idt_table`. It maps the table read-only, and does not write it once the machine
 //! is up. The check reports another table, a gate that differs from the first look, and a gate of the first look that
@@ -17,7 +17,7 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use kyozon_abi::layer::{Write, WRITE_MEMORY, WRITE_TABLE, WRITE_WORDS};
+use kyozon_abi::layer::{LinuxRegisters, Write, WRITE_MEMORY, WRITE_TABLE, WRITE_WORDS};
 
 /// Gates of the table, 16 bytes each. Intel SDM volume 3A, 6.14.1.
 const GATES: usize = 256;
@@ -29,8 +29,8 @@ const EARLY_BYTES: u64 = 13;
 /// What is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
-    /// The location of the table.
-    Table,
+    /// The location of the table of a CPU.
+    Table(u64),
     /// The gate of a vector.
     Gate(usize),
 }
@@ -53,7 +53,7 @@ pub struct GateCheck {
 }
 
 /// The address that a gate leads to; `None` if it is not present.
-fn handler([low, high]: [u64; 2]) -> Option<u64> {
+pub(crate) fn handler([low, high]: [u64; 2]) -> Option<u64> {
     (low >> 47 & 1 != 0).then_some(low & 0xffff | low >> 32 & 0xffff_0000 | high << 32)
 }
 
@@ -73,24 +73,34 @@ impl GateCheck {
         handler(Self::gate(&self.first, vector)).is_some_and(|to| !is_own(to))
     }
 
-    /// Whether a CPU that uses the table at `base` with `limit` uses Linux's table.
+    /// Whether a CPU that uses the table at `base` with `limit` uses Linux's table. An exit of an Intel virtual machine
+    /// sets the limit to 0xffff (Intel SDM volume 3C, "Loading Host Segment and Descriptor-Table Registers"), and KVM
+    /// leaves it: no vector is beyond the table.
     fn is_linuxs<M: KernelMemory>(
         kernel: &Kernel<'_, M>,
         table: u64,
         base: u64,
         limit: u64,
     ) -> bool {
-        kernel.physical(base) == Some(table) && limit == 16 * GATES as u64 - 1
+        kernel.physical(base) == Some(table) && limit >= 16 * GATES as u64 - 1
     }
 
-    /// Looks at the table at `base` with `limit`. Returns false if the table cannot be judged.
-    fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, base: u64, limit: u64) -> bool {
+    /// Looks whether the CPU with the registers `r` uses Linux's table. Returns false if that cannot be judged.
+    fn look_at_cpu<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, r: &LinuxRegisters) -> bool {
+        let expected = self.table.and_then(|table| kernel.physical(table));
+        let Some(expected) = expected.filter(|_| r.cr4 & CR4_FRED == 0) else { return false };
+        if !Self::is_linuxs(kernel, expected, r.idt_base, r.idt_limit) {
+            self.confirm.see(Key::Table(r.cpu), r.idt_base);
+        }
+        self.confirm.end_look_at(|key| key == Key::Table(r.cpu));
+        true
+    }
+
+    /// Looks at Linux's table. Returns false if it cannot be judged.
+    fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) -> bool {
         let Some(expected) = self.table.and_then(|table| kernel.physical(table)) else {
             return false;
         };
-        if !Self::is_linuxs(kernel, expected, base, limit) {
-            self.confirm.see(Key::Table, base);
-        }
         let Some(page) =
             kernel.memory.page(expected).filter(|_| expected.is_multiple_of(PAGE_BYTES))
         else {
@@ -123,16 +133,10 @@ impl GateCheck {
     }
 
     /// The words for a changed table or gate.
-    fn finding<M: KernelMemory>(
-        &self,
-        kernel: &Kernel<'_, M>,
-        cpu: u64,
-        key: Key,
-        value: u64,
-    ) -> Finding {
+    fn finding<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, key: Key, value: u64) -> Finding {
         let leads = || owner::describe(kernel, self.owners.as_ref(), value);
         match key {
-            Key::Table => Finding {
+            Key::Table(cpu) => Finding {
                 what: "interrupt table moved".into(),
                 symbol: format!("CPU {cpu}"),
                 owner: leads(),
@@ -197,7 +201,7 @@ impl<M: KernelMemory> Check<M> for GateCheck {
     fn stands(&self, what: &str, address: u64) -> bool {
         let gate = |vector: usize| Some(self.table? + 16 * vector as u64);
         self.confirm.stands(|key| match key {
-            Key::Table => what == "interrupt table moved",
+            Key::Table(_) => what == "interrupt table moved",
             Key::Gate(vector) => gate(vector) == Some(address),
         })
     }
@@ -216,13 +220,12 @@ impl<M: KernelMemory> Check<M> for GateCheck {
         found: &mut dyn FnMut(Finding),
     ) {
         let Some(table) = self.table.and_then(|table| kernel.physical(table)) else { return };
-        let Some(r) = kernel.memory.registers() else { return };
         // A CPU that comes up begins with other tables.
         let is_linuxs =
             |[base, limit, ..]: [u64; WRITE_WORDS]| Self::is_linuxs(kernel, table, base, limit);
         for write in writes.iter().filter(|write| write.kind == WRITE_TABLE) {
             if is_linuxs(write.before) && !is_linuxs(write.after) {
-                found(self.finding(kernel, write.cpu.into(), Key::Table, write.after[0]));
+                found(self.finding(kernel, Key::Table(write.cpu.into()), write.after[0]));
             }
         }
         for write in writes.iter().filter(|write| write.kind == WRITE_MEMORY) {
@@ -244,7 +247,7 @@ impl<M: KernelMemory> Check<M> for GateCheck {
                 }
                 if gate != first {
                     let value = handler(gate).unwrap_or(0);
-                    found(self.finding(kernel, r.cpu, Key::Gate(vector), value));
+                    found(self.finding(kernel, Key::Gate(vector), value));
                 }
             }
         }
@@ -262,12 +265,15 @@ impl<M: KernelMemory> Check<M> for GateCheck {
             self.coverage.unjudged = GATES as u64;
             return Step::Done(0);
         };
-        let judged = r.cr4 & CR4_FRED == 0 && self.look(kernel, r.idt_base, r.idt_limit);
+        let judged = self.look_at_cpu(kernel, &r) && self.look(kernel);
         self.coverage.unjudged = if judged { 0 } else { GATES as u64 };
-        self.confirm.end_look();
+        self.confirm.end_look_at(|key| matches!(key, Key::Gate(_)));
+        if let Some(other) = kernel.memory.other_registers() {
+            self.look_at_cpu(kernel, &other);
+        }
         let due = self.confirm.take_with_owners(&mut self.owners, kernel, budget, retries);
         for (key, value) in due.into_iter().flatten() {
-            found(self.finding(kernel, r.cpu, key, value));
+            found(self.finding(kernel, key, value));
         }
         self.looks += 1;
         match self.looks % LOOKS_PER_PASS {

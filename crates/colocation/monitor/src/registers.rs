@@ -1,4 +1,6 @@
-//! The check `registers`: control registers, the entries of system calls, and breakpoints of the cokernel's CPU.
+//! The check `registers`: control registers, the entries of system calls, and breakpoints.
+//!
+//! Those of the cokernel's CPU are judged at each tick. In mode none, the other CPUs show theirs in turn.
 //!
 //! Linux sets these registers when it brings a CPU up, and then never again: their values follow from its symbols, or
 //! are those of the first look. A changed one is reported, even if it is as it was by then. Breakpoints are compared
@@ -114,8 +116,8 @@ struct Layout {
     /// The values that an entry may have. 0 where Linux does not set it: CSTAR on Intel's processors, and SYSENTER_EIP
     /// without 32-bit programs.
     lstar: [Option<u64>; 1],
-    cstar: [Option<u64>; 4],
-    sysenter: [Option<u64>; 2],
+    cstar: [Option<u64>; 3],
+    sysenter: [Option<u64>; 1],
     /// `cr4_pinned_bits`: the bits that Linux itself holds.
     pinned: Option<u64>,
     /// `__per_cpu_offset`, and `cpu_debugreg` in each CPU's area.
@@ -139,11 +141,14 @@ struct First {
 pub struct RegisterCheck {
     layout: Layout,
     first: Option<First>,
-    confirm: Confirm<Key>,
+    /// Bad registers, each with the number of the CPU.
+    confirm: Confirm<(u64, Key)>,
     owners: Option<OwnerIndex>,
     /// KVM for Intel's processors was listed at the last report.
     hosts: bool,
     looks: u64,
+    /// Other CPUs that were judged since the last pass.
+    others: u64,
     coverage: Coverage,
 }
 
@@ -193,7 +198,9 @@ impl RegisterCheck {
             see(Key::Efer, r.efer);
         }
         let is_entry = |allowed: &[Option<u64>], first: u64, value: u64| {
-            allowed.contains(&Some(value)) || allowed.iter().all(Option::is_none) && first == value
+            // A processor that does not use the register may have none.
+            let is_unused = value == 0 || allowed.iter().all(Option::is_none);
+            allowed.contains(&Some(value)) || is_unused && first == value
         };
         let entries = [
             (Key::Star, r.star & !0xffff_ffff == STAR, r.star),
@@ -289,9 +296,8 @@ impl Make for RegisterCheck {
                     symbol("entry_SYSCALL_compat"),
                     symbol("entry_SYSCALL32_ignore"),
                     symbol("ignore_sysret"),
-                    Some(0),
                 ],
-                sysenter: [symbol("entry_SYSENTER_compat"), Some(0)],
+                sysenter: [symbol("entry_SYSENTER_compat")],
                 pinned: symbol("cr4_pinned_bits"),
                 cpu_offsets: symbol("__per_cpu_offset"),
                 breakpoints: symbol("cpu_debugreg"),
@@ -301,6 +307,7 @@ impl Make for RegisterCheck {
             owners: Owners::new(profile).ok().map(OwnerIndex::new),
             hosts: false,
             looks: 0,
+            others: 0,
             coverage: Coverage { learning: true, ..Coverage::default() },
         })
     }
@@ -316,7 +323,7 @@ impl<M: KernelMemory> Check<M> for RegisterCheck {
     }
 
     fn stands(&self, what: &str, _address: u64) -> bool {
-        self.confirm.stands(|key| key.what() == what)
+        self.confirm.stands(|(_, key)| key.what() == what)
     }
 
     fn judge_writes(
@@ -367,23 +374,27 @@ impl<M: KernelMemory> Check<M> for RegisterCheck {
             cstar: r.cstar,
         });
         let mut confirm = core::mem::replace(&mut self.confirm, Confirm::keeping(1));
-        self.judge(kernel, &first, &r, |key, value| confirm.see(key, value));
-        confirm.end_look();
+        let other = kernel.memory.other_registers();
+        self.others += u64::from(other.is_some());
+        for r in [Some(r), other].into_iter().flatten() {
+            self.judge(kernel, &first, &r, |key, value| confirm.see((r.cpu, key), value));
+            confirm.end_look_at(|(cpu, _)| cpu == r.cpu);
+        }
         self.confirm = confirm;
         let due = self.confirm.take_with_owners(&mut self.owners, kernel, budget, retries);
         if let Some(due) = due {
             self.hosts = self.has_guests(kernel);
-            for (key, value) in due {
+            for ((cpu, key), value) in due {
                 if !(self.hosts && key.is_guests()) {
-                    found(self.finding(kernel, r.cpu, key, value));
+                    found(self.finding(kernel, cpu, key, value));
                 }
             }
         }
-        let unjudged = self.hosts && self.confirm.stands(Key::is_guests);
+        let unjudged = self.hosts && self.confirm.stands(|(_, key)| key.is_guests());
         self.coverage.unjudged = if unjudged { GUESTS } else { 0 };
         self.looks += 1;
         match self.looks % LOOKS_PER_PASS {
-            0 => Step::Done(REGISTERS),
+            0 => Step::Done(REGISTERS * (1 + core::mem::take(&mut self.others))),
             _ => Step::Rests,
         }
     }

@@ -38,7 +38,8 @@ impl World {
             idt_limit: 4095,
             ..LinuxRegisters::default()
         };
-        let world = Self { machine: FakeMachine { memory, registers }, profile, check };
+        let world =
+            Self { machine: FakeMachine { memory, registers, other: None }, profile, check };
         (0..255).for_each(|vector| world.set(vector, ENTRY + 16 * vector));
         world
     }
@@ -170,4 +171,27 @@ fn a_watched_write_that_moves_the_table_is_a_finding() {
     // Back, and a CPU that begins.
     assert_eq!(judge([EVIL, 4095], [TABLE, 4095]), []);
     assert_eq!(judge([0, 0xffff], [EVIL, 511]), []);
+}
+
+#[test]
+fn another_cpu_must_use_the_same_table() {
+    let mut world = World::new();
+    let good = LinuxRegisters { cpu: 2, ..world.machine.registers };
+    world.machine.other = Some(good);
+    assert_eq!(world.look(3), [""; 0]);
+    world.machine.other = Some(LinuxRegisters { idt_limit: 0xffff, ..good });
+    assert_eq!(world.look(3), [""; 0], "after an exit of an Intel virtual machine");
+    world.machine.other = Some(LinuxRegisters { idt_base: EVIL, ..good });
+    let found = world.look(3);
+    assert_eq!(found.len(), 1);
+    assert!(found[0].starts_with("interrupt table moved, CPU 2: "), "{found:?}");
+    world.machine.registers.idt_base = EVIL;
+    assert_eq!(world.look(1).len(), 1);
+    world.machine.registers.idt_base = TABLE;
+    world.machine.other = None;
+    world.look(1);
+    assert!(Check::<FakeMachine>::stands(&world.check, "interrupt table moved", 0));
+    world.machine.other = Some(good);
+    world.look(1);
+    assert!(!Check::<FakeMachine>::stands(&world.check, "interrupt table moved", 0));
 }

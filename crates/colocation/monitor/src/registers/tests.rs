@@ -69,7 +69,7 @@ impl World {
             dr7: 0x400,
             ..LinuxRegisters::default()
         };
-        Self { machine: FakeMachine { memory, registers }, profile, check }
+        Self { machine: FakeMachine { memory, registers, other: None }, profile, check }
     }
 
     /// The findings of some looks, as lines.
@@ -92,8 +92,23 @@ fn linux_own_values_are_no_findings() {
     world.machine.registers.cr0 |= 8;
     world.machine.registers.cr4 ^= 1 << 7;
     world.machine.registers.efer |= 1 << 12;
-    world.machine.registers.cstar = 0;
     assert_eq!(world.look(3), [""; 0]);
+    // A processor that does not use these.
+    let mut world = World::new();
+    world.machine.registers.cstar = 0;
+    world.machine.registers.sysenter_eip = 0;
+    assert_eq!(world.look(3), [""; 0]);
+}
+
+#[test]
+fn an_entry_that_was_used_is_not_given_up() {
+    let changes: [fn(&mut LinuxRegisters); 2] = [|r| r.cstar = 0, |r| r.sysenter_eip = 0];
+    for clear in changes {
+        let mut world = World::new();
+        assert_eq!(world.look(2), [""; 0]);
+        clear(&mut world.machine.registers);
+        assert_eq!(world.look(1).len(), 1);
+    }
 }
 
 #[test]
@@ -269,4 +284,29 @@ fn a_bit_that_a_watched_write_clears_is_a_finding() {
     assert_eq!(judge(write(WRITE_CONTROL, 4, 0, 1 << 5)), [""; 0]);
     assert_eq!(judge(write(WRITE_REGISTER, 0xc000_0080, 0, 1 << 8)), [""; 0]);
     assert_eq!(judge(write(WRITE_CONTROL, 3, cr0, 0)), [""; 0]);
+}
+
+#[test]
+fn another_cpu_is_judged_when_it_shows_its_registers() {
+    let mut world = World::new();
+    let good = LinuxRegisters { cpu: 2, ..world.machine.registers };
+    let bad = LinuxRegisters { lstar: EVIL, ..good };
+    for (shown, expected) in [(good, 0), (bad, 1), (bad, 0)] {
+        world.machine.other = Some(shown);
+        let found = world.look(1);
+        assert_eq!(found.len(), expected, "{found:?}");
+        assert!(found.iter().all(|line| line.starts_with("LSTAR changed, CPU 2: ")));
+    }
+    // It stands until the CPU shows something else.
+    world.machine.other = None;
+    assert_eq!(world.look(5), [""; 0]);
+    assert!(world.stands("LSTAR changed"));
+    world.machine.registers.lstar = EVIL;
+    assert_eq!(world.look(1).len(), 1, "the other CPU is another object");
+    world.machine.registers.lstar = ENTRY;
+    world.look(1);
+    assert!(world.stands("LSTAR changed"));
+    world.machine.other = Some(good);
+    world.look(1);
+    assert!(!world.stands("LSTAR changed"));
 }
