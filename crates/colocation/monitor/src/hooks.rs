@@ -5,8 +5,10 @@
 //! the pointer must not change. Being listed is not enough for hooks on functions whose results tell user space what
 //! exists: a module that hooks one of these is reported (`sensitive`).
 
+mod devices;
 mod formats;
 mod hrtimers;
+mod interfaces;
 mod kprobes;
 pub mod listing;
 mod mounts;
@@ -14,7 +16,9 @@ mod netfilter;
 mod notifiers;
 mod packets;
 mod procfs;
+mod protocols;
 mod sensitive;
+mod sockets;
 mod source;
 mod terminals;
 #[cfg(test)]
@@ -98,12 +102,15 @@ macro_rules! sources {
 sources! {
     Formats: formats::Formats,
     Hrtimers: hrtimers::Hrtimers,
+    Interfaces: interfaces::Interfaces,
     Kprobes: kprobes::Kprobes,
     Mounts: mounts::Mounts,
     Netfilter: netfilter::Netfilter,
     Notifiers: notifiers::Notifiers,
     Packets: packets::Packets,
     Procfs: procfs::Procfs,
+    Protocols: protocols::Protocols,
+    Sockets: sockets::Sockets,
     Terminals: terminals::Terminals,
     Threads: threads::Threads,
     Timers: timers::Timers,

@@ -19,7 +19,7 @@ const LARGEST: u64 = 1 << 30;
 const MODULES_END: u64 = 0xffff_ffff_ff00_0000;
 
 /// Flag of a live patch among a module's taints (`TAINT_LIVEPATCH` in Linux's `panic.h`).
-const TAINT_LIVE_PATCH: u64 = 1 << 15;
+pub(crate) const TAINT_LIVE_PATCH: u64 = 1 << 15;
 
 /// Prefix of the preferred symbol among those of a system call.
 const PREFERRED: &str = "__x64_sys_";

@@ -21,6 +21,8 @@ const VARIABLES: &[&str] = &[
     "formats",
     "ftrace_ops_list",
     "init_net",
+    "inet6_offloads",
+    "inet_protos",
     "inetaddr_chain",
     "kprobe_table",
     "kthreadd_task",
@@ -28,6 +30,7 @@ const VARIABLES: &[&str] = &[
     "netdev_chain",
     "nr_cpu_ids",
     "proc_root",
+    "proto_list",
     "ptype_all",
     "ptype_base",
     "super_blocks",
@@ -114,7 +117,7 @@ impl World {
         ] {
             world.set(at, value);
         }
-        for list in ["formats", "net_namespace_list", "ptype_all", "super_blocks"] {
+        for list in ["formats", "net_namespace_list", "proto_list", "ptype_all", "super_blocks"] {
             world.set(variable(list), variable(list));
         }
         (0..16).for_each(|list| {
@@ -243,6 +246,114 @@ fn netfilter() {
     let second = world.at("nf_hook_entries", "hooks", entries) + 24;
     let slot = world.at("nf_hook_entry", "hook", second);
     world.hides(slot, &format!("hidden netfilter hook, {second:#x}"));
+}
+
+/// The last of 40 network devices, more than a part visits. A namespace without devices comes before theirs.
+fn network_device(world: &World) -> u64 {
+    let list = |namespace| world.at("net", "list", namespace);
+    let devices = |namespace| world.at("net", "dev_base_head", namespace);
+    let (empty, own) = (OBJECT + 0x3000, OBJECT + 0x4000);
+    world.set(variable("net_namespace_list"), list(empty));
+    world.set(devices(empty), devices(empty));
+    world.set(list(empty), list(own));
+    world.set(list(own), variable("net_namespace_list"));
+    let (mut before, mut device) = (devices(own), OBJECT + 0x6000);
+    for _ in 0..40 {
+        device += 0x200;
+        world.object("net_device", device, &[("nd_net.net", own), ("netdev_ops", TABLE)]);
+        let link = world.at("net_device", "dev_list", device);
+        world.set(before, link);
+        before = link;
+    }
+    world.set(before, devices(own));
+    for list in ["ptype_all", "ptype_specific"] {
+        let head = world.at("net_device", list, device);
+        world.set(head, head);
+    }
+    device
+}
+
+#[test]
+fn handlers_of_one_device() {
+    let mut world = World::new();
+    let device = network_device(&world);
+    let slot = world.at("net_device", "rx_handler", device);
+    world.hides(slot, &format!("hidden packet handler, {device:#x}"));
+    for list in ["ptype_all", "ptype_specific"] {
+        let mut world = World::new();
+        let device = network_device(&world);
+        world.link(world.at("net_device", list, device), world.at("packet_type", "list", OBJECT));
+        let slot = world.at("packet_type", "func", OBJECT);
+        world.hides(slot, "hidden packet handler, 0xffff888000010000");
+    }
+    for place in ["nf_hooks_egress", "nf_hooks_ingress"] {
+        let mut world = World::new();
+        let device = network_device(&world);
+        let entries = world.object("nf_hook_entries", OBJECT, &[("num_hook_entries", 1)]);
+        world.object("net_device", device, &[(place, entries)]);
+        let first = world.at("nf_hook_entries", "hooks", entries);
+        let slot = world.at("nf_hook_entry", "hook", first);
+        world.hides(slot, &format!("hidden netfilter hook, {first:#x}"));
+    }
+}
+
+#[test]
+fn operations_of_devices() {
+    let mut world = World::new();
+    let device = network_device(&world);
+    world.object("net_device", device, &[("name", u64::from_le_bytes(*b"eth0\0\0\0\0"))]);
+    for member in ["header_ops", "netdev_ops"] {
+        for table in [DATA + 0x20, TABLE] {
+            world.object("net_device", device, &[(member, table)]);
+            assert_eq!(world.look(2 * PASSES), [""; 0]);
+        }
+        world.object("net_device", device, &[(member, DIRECT + 0x3000)]);
+        let hidden = "hidden device operations, network device eth0: , 0xffff888000003000, \
+                      0xffff888000003000 in no listed module";
+        assert_eq!(world.look(PASSES), [hidden]);
+        world.object("net_device", device, &[(member, TABLE)]);
+    }
+}
+
+#[test]
+fn handlers_by_protocol() {
+    for (table, structure, function) in [
+        ("inet6_offloads", "net_offload", "callbacks.gro_receive"),
+        ("inet_protos", "net_protocol", "err_handler"),
+        ("inet_protos", "net_protocol", "handler"),
+    ] {
+        let mut world = World::new();
+        world.set(variable(table) + 8 * 255, OBJECT);
+        world.hides(
+            world.at(structure, function, OBJECT),
+            "hidden protocol handler, 0xffff888000010000",
+        );
+        // One of the kernel's own does not change.
+        world.set(variable(table) + 8 * 6, TABLE);
+        world.object(structure, TABLE, &[(function, HANDLER)]);
+        assert_eq!(world.look(PASSES), [""; 0]);
+        world.object(structure, TABLE, &[(function, CODE)]);
+        let line = "operations changed, table: handler, 0xffffffffc0000000, module evil";
+        assert_eq!(world.look(PASSES), [line]);
+    }
+}
+
+#[test]
+fn operations_of_sockets() {
+    for function in ["close", "recvmsg", "unhash"] {
+        let mut world = World::new();
+        let list = variable("proto_list");
+        world.object("proto", OBJECT, &[("name", u64::from_le_bytes(*b"RAW\0\0\0\0\0"))]);
+        world.link(list, world.at("proto", "node", OBJECT));
+        world.hides(world.at("proto", function, OBJECT), "hidden socket operation, sockets of RAW");
+        let tcp = [("name", u64::from_le_bytes(*b"TCP\0\0\0\0\0")), (function, HANDLER)];
+        world.object("proto", TABLE, &tcp);
+        world.link(list, world.at("proto", "node", TABLE));
+        assert_eq!(world.look(PASSES), [""; 0]);
+        world.object("proto", TABLE, &[(function, CODE)]);
+        let line = "operations changed, sockets of TCP: handler, 0xffffffffc0000000, module evil";
+        assert_eq!(world.look(PASSES), [line]);
+    }
 }
 
 #[test]
@@ -508,11 +619,11 @@ fn memory_of_any_content_ends_every_pass() {
         let mut world = World::new();
         for _ in 0..400 {
             let place = match numbers.below(3) {
-                0 => TEXT + 0x1_0000 + 8 * numbers.below(0x2400),
+                0 => TEXT + 0x1_0000 + 8 * numbers.below(0x200 * VARIABLES.len() as u64),
                 _ => DIRECT + 0x1000 + 8 * numbers.below(0x800),
             };
             let value = match numbers.below(4) {
-                0 => TEXT + 0x1_0000 + 8 * numbers.below(0x2400),
+                0 => TEXT + 0x1_0000 + 8 * numbers.below(0x200 * VARIABLES.len() as u64),
                 1 => numbers.next(),
                 _ => DIRECT + 0x1000 + 8 * numbers.below(0x800),
             };
@@ -526,5 +637,37 @@ fn memory_of_any_content_ends_every_pass() {
         let step = world.check.step(&kernel, &mut budget, &mut |_| {}, &mut 0);
         assert!(matches!(step, Step::Done(_)));
         assert!(world.check.first.len() <= MAX_FIRST);
+    }
+}
+
+#[test]
+fn damaged_lists_of_the_network_end_every_pass() {
+    let mut numbers = fake::RandomNumbers(5);
+    for _ in 0..fake::rounds(300) {
+        let mut world = World::new();
+        let device = network_device(&world);
+        let (socket, list) = (world.at("proto", "node", OBJECT), variable("proto_list"));
+        world.link(list, socket);
+        let mut places = std::vec![list, socket, variable("net_namespace_list")];
+        for namespace in [OBJECT + 0x3000, OBJECT + 0x4000] {
+            places
+                .extend(["dev_base_head", "list"].map(|member| world.at("net", member, namespace)));
+        }
+        for device in (0..40).map(|number| device - 0x200 * number) {
+            let members = ["dev_list", "nd_net.net", "nf_hooks_egress", "ptype_all"];
+            places.extend(members.map(|member| world.at("net_device", member, device)));
+        }
+        places.extend([variable("inet_protos"), variable("inet6_offloads")]);
+        for _ in 0..=numbers.below(8) {
+            let place = places[numbers.below(places.len() as u64) as usize];
+            let other = places[numbers.below(places.len() as u64) as usize];
+            world.set(place, [other, other, other, numbers.next(), 0][numbers.below(5) as usize]);
+        }
+        let profile = Profile::decode(&world.profile).unwrap();
+        let kernel = Kernel::new(&profile, &world.memory);
+        // The lists of devices, seen by three sources, and that of sockets.
+        let mut budget = fake::CallBudget(5 * u64::from(MAX_PARTS));
+        let step = world.check.step(&kernel, &mut budget, &mut |_| {}, &mut 0);
+        assert!(matches!(step, Step::Done(_)));
     }
 }

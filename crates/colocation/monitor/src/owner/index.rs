@@ -24,8 +24,6 @@ const LISTS: usize = 6;
 /// of parts.
 const PACK_BYTES: u64 = 2 << 20;
 const MAX_NODES: u64 = 1024;
-/// Maximum number of pages of thunks of a module.
-const MAX_THUNKS: u64 = 64;
 
 /// What owns a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -237,16 +235,13 @@ impl OwnerIndex {
 
     /// Adds the pages of thunks of `module`.
     fn add_thunks<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, module: u64) {
-        let Some((count, pages)) = self.owners.module_thunks else { return };
-        let count = kernel.u32(module.wrapping_add(count)).map_or(0, u64::from);
-        let Some(pages) = kernel.u64(module.wrapping_add(pages)) else { return };
-        for number in 0..count.min(MAX_THUNKS) {
-            let page = kernel.u64(pages.wrapping_add(8 * number));
-            self.next.extend(page.and_then(|start| {
-                let end = start.checked_add(PAGE_BYTES)?;
-                Some(Code { start, end, kind: Kind::Module, object: module })
-            }));
-        }
+        let Self { owners, next, .. } = self;
+        next.extend(owners.thunks_of_module(kernel, module).map(|page| Code {
+            start: page.start,
+            end: page.end,
+            kind: Kind::Module,
+            object: module,
+        }));
     }
 
     /// The range that holds `address`: of a program rather than of the memory that programs share.

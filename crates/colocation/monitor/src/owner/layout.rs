@@ -1,9 +1,15 @@
 //! Where Linux lists the owners of code.
 
+use crate::kernel::Kernel;
+use crate::memory::{KernelMemory, PAGE_BYTES};
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
 use crate::profile::Profile;
 use crate::walk::List;
+use core::ops::Range;
+
+/// Maximum number of pages of thunks of a module.
+const MAX_THUNKS: u64 = 64;
 
 pub(crate) const WANTS: Wants = Wants {
     symbols: &[],
@@ -129,6 +135,22 @@ impl Owners {
             found.bpf_name = offset("bpf_ksym", "name")?;
         }
         Ok(found)
+    }
+
+    /// The pages of thunks of `module`.
+    pub fn thunks_of_module<'k, M: KernelMemory>(
+        &self,
+        kernel: &'k Kernel<'_, M>,
+        module: u64,
+    ) -> impl Iterator<Item = Range<u64>> + 'k {
+        let pages = self.module_thunks.and_then(|(count, pages)| {
+            let count = kernel.u32(module.wrapping_add(count)).map_or(0, u64::from);
+            Some((count.min(MAX_THUNKS), kernel.u64(module.wrapping_add(pages))?))
+        });
+        let (count, pages) = pages.unwrap_or((0, 0));
+        let page = move |number| kernel.u64(pages.wrapping_add(8 * number));
+        let starts = (0..count).filter_map(page);
+        starts.filter_map(|start| Some(start..start.checked_add(PAGE_BYTES)?))
     }
 }
 
