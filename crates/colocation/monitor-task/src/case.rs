@@ -8,7 +8,7 @@ use kyozon_abi::layer::{
     RepairRequest, RepairWord, MAX_REPAIR_WORDS, REPAIR_BUSY, REPAIR_CHANGED, REPAIR_DONE,
 };
 use kyozon_monitor::class::Class;
-use kyozon_monitor::finding::{Finding, Links, Repair};
+use kyozon_monitor::finding::{Finding, Links, Marking, Repair};
 use kyozon_monitor::policy::Action;
 
 /// Ticks for which a transaction is tried; after them, only a new confirmation of the finding brings another.
@@ -38,6 +38,9 @@ pub struct Case {
     pub missed_passes: u32,
     /// The remaining transactions in reverse order: the next one is last.
     repairs: Vec<Repair>,
+    /// What ends the process after them, in reverse order too, and whether a thread has got its signal.
+    markings: Vec<Marking>,
+    is_stopped: bool,
     /// Why the check offers no repair; empty if it offers one or knows none.
     held: &'static str,
     tries: u32,
@@ -58,6 +61,8 @@ pub struct Case {
 pub enum Outcome {
     /// All transactions are done.
     Repaired,
+    /// All transactions are done. The finding stays open until the process has ended.
+    Stopped,
     /// The finding cannot be repaired, for this reason.
     Refused(&'static str),
     /// A transaction remains; try again at a later tick.
@@ -85,6 +90,8 @@ impl Case {
             line_number,
             missed_passes: 0,
             repairs: Vec::new(),
+            markings: Vec::new(),
+            is_stopped: false,
             held: "",
             tries: 0,
             values: 1,
@@ -107,7 +114,7 @@ impl Case {
 
     /// Whether `action` leaves `finding` as it is. A class without repairs is reported as one that is not repaired.
     fn is_left(finding: &Finding, action: Action) -> bool {
-        !action.repairs() && finding.class.is_repairable()
+        !action.writes() && finding.class.is_repairable()
     }
 
     /// The hash of its kind and symbol.
@@ -151,8 +158,11 @@ impl Case {
     fn renew(&mut self, finding: &Finding) {
         // A repair that was held back because its cause was elsewhere is tried once the cause is gone.
         self.given_up &= finding.held == self.held;
-        self.repairs.clone_from(&finding.repairs);
-        self.repairs.reverse();
+        self.repairs = finding.repairs.iter().rev().cloned().collect();
+        self.markings = markings(finding, self.action).iter().rev().cloned().collect();
+        if self.action == Action::Stop && self.markings.is_empty() {
+            self.repairs.clear();
+        }
         self.held = finding.held;
         self.tries = 0;
     }
@@ -160,50 +170,84 @@ impl Case {
     /// Drops the remaining transactions, for this reason.
     pub fn hold(&mut self, reason: &'static str) {
         self.repairs.clear();
+        self.markings.clear();
         self.held = reason;
     }
 
-    /// Tries the next transaction. `done` gets the case and the links that it wrote.
+    /// Tries the next transaction. `read` reads a word at a physical address. `done` gets the case and the links that
+    /// it wrote.
     pub fn advance(
         &mut self,
         system: &mut impl System,
+        read: impl Fn(u64) -> Option<u64>,
         mut done: impl FnMut(&Self, Links),
     ) -> Outcome {
         if self.given_up {
             return Outcome::Waits;
         }
-        let Some(repair) = self.repairs.last() else {
+        let (repair, marking) = (self.repairs.last(), self.markings.last());
+        if repair.is_none() && marking.is_none() {
             self.given_up = true;
-            return Outcome::Refused(if self.held.is_empty() {
-                "no repair is known"
-            } else {
-                self.held
+            return Outcome::Refused(match (self.held, self.action) {
+                ("", Action::Stop) => "the process cannot be ended",
+                ("", _) => "no repair is known",
+                (held, _) => held,
             });
+        }
+        let is_marking = repair.is_none();
+        let transaction = match repair {
+            Some(repair) => Some(repair.clone()),
+            None => marking.and_then(|marking| marking.transaction(&read)),
         };
-        let Some(request) = request(repair) else {
-            self.given_up = true;
-            return Outcome::Refused("the repair needs more than 16 words");
+        let result = match transaction.as_ref().map(request) {
+            Some(Some(request)) => system.repair(&request),
+            Some(None) => {
+                self.given_up = true;
+                return Outcome::Refused("the repair needs more than 16 words");
+            }
+            None => REPAIR_CHANGED,
         };
-        match system.repair(&request) {
+        match result {
+            REPAIR_DONE if is_marking => {
+                self.is_stopped = true;
+                self.end_marking()
+            }
             REPAIR_DONE => {
                 if let Some(links) = self.repairs.pop().and_then(|repair| repair.links) {
                     done(self, links);
                 }
-                if self.repairs.is_empty() {
-                    return Outcome::Repaired;
-                }
                 self.tries = 0;
-                Outcome::Waits
+                match self.repairs.is_empty() && self.markings.is_empty() {
+                    true => Outcome::Repaired,
+                    false => Outcome::Waits,
+                }
             }
             // Linux holds a lock or has changed a word, or the other CPUs missed the rendezvous.
             REPAIR_CHANGED | REPAIR_BUSY => {
                 self.tries += 1;
-                Outcome::Waits
+                match is_marking && self.tries >= MAX_TRIES {
+                    true => self.end_marking(),
+                    false => Outcome::Waits,
+                }
             }
             _ => {
                 self.given_up = true;
                 Outcome::Refused("the layer rejected the transaction")
             }
+        }
+    }
+
+    /// Goes on with the next thread of the process.
+    fn end_marking(&mut self) -> Outcome {
+        self.markings.pop();
+        self.tries = 0;
+        if !self.markings.is_empty() {
+            return Outcome::Waits;
+        }
+        self.given_up = true;
+        match self.is_stopped {
+            true => Outcome::Stopped,
+            false => Outcome::Refused("the process has ended, or keeps its signals locked"),
         }
     }
 
@@ -225,6 +269,16 @@ impl Case {
     /// The case in report lines: kind and symbol.
     pub fn name(&self) -> String {
         name(&self.what, &self.symbol)
+    }
+}
+
+/// What ends the process of `finding`, if `action` does. A process that is hidden is not ended before it is repaired:
+/// Linux would unlink it from where it is not.
+fn markings(finding: &Finding, action: Action) -> &[Marking] {
+    let must_be_repaired = finding.class.is_repairable() && finding.repairs.is_empty();
+    match action {
+        Action::Stop if !must_be_repaired => &finding.stop,
+        _ => &[],
     }
 }
 

@@ -9,6 +9,7 @@ extern crate alloc;
 
 #[cfg(target_os = "none")]
 mod image {
+    use core::cell::Cell;
     use kyozon_abi::events::{
         CheckStatus, MonitorStatus, MONITOR_ENDED, MONITOR_INDEX, MONITOR_RUNNING, MONITOR_STARTING,
     };
@@ -37,11 +38,18 @@ mod image {
 
     kyozon_task::main!(run);
 
-    struct Memory(LinuxMemory);
+    struct Memory {
+        pages: LinuxMemory,
+        /// What another CPU has shown for this tick.
+        other: Cell<Option<LinuxRegisters>>,
+    }
 
     impl KernelMemory for Memory {
         fn page(&self, physical: u64) -> Option<&Page> {
-            self.0.page(physical)
+            self.pages.page(physical)
+        }
+        fn other_registers(&self) -> Option<LinuxRegisters> {
+            self.other.get()
         }
         fn registers(&self) -> Option<LinuxRegisters> {
             linux::registers().ok()
@@ -110,7 +118,8 @@ mod image {
 
     fn watch(info: &'static StartInfo) -> Result<(), alloc::string::String> {
         use alloc::string::ToString;
-        let memory = Memory(LinuxMemory::open().map_err(|error| error.to_string())?);
+        let pages = LinuxMemory::open().map_err(|error| error.to_string())?;
+        let memory = Memory { pages, other: Cell::new(None) };
         let budget = u64::from(info.budget_us) * info.tsc_khz / 1000;
         // It takes many slices, of which most would be cut off.
         let mut entered = linux::wait_tick().map_err(|error| error.to_string())?.entered_tsc;
@@ -145,6 +154,7 @@ mod image {
             let tick = linux::wait_tick().map_err(|error| error.to_string())?;
             // A step that outlasted its budget was cut off and resumed at the next tick.
             server.exclude_time_away(tick.missed.saturating_mul(away));
+            memory.other.set(linux::other_registers().ok());
             server.tick(&kernel, &mut Microkernel, tick.entered_tsc, slice.length());
             let now = clock::tsc();
             slice.ended(now.wrapping_sub(tick.entered_tsc));

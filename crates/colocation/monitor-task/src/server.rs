@@ -11,7 +11,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use kyozon_abi::events::{
     CheckStatus, MonitorStatus, CHECK_LEARNING, CHECK_WATCHING, EVENT_FINDING, EVENT_NOTE,
     EVENT_REPAIR, EVENT_RESTART, MAX_CHECKS,
@@ -21,7 +21,7 @@ use kyozon_monitor::check::{Budget, Check, Coverage, Repairs, Step, Watched};
 use kyozon_monitor::class::Class;
 use kyozon_monitor::finding::Finding;
 use kyozon_monitor::kernel::Kernel;
-use kyozon_monitor::memory::KernelMemory;
+use kyozon_monitor::memory::{KernelMemory, PAGE_BYTES};
 use kyozon_monitor::policy::{Action, Policy};
 
 /// Steps of the progress that is reported while a check learns, in percent.
@@ -218,7 +218,7 @@ impl<'k, M: KernelMemory> Server<'k, M> {
     ) {
         let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
         let mut cause = None;
-        if self.policy.repairs() {
+        if self.policy.writes() {
             for entry in &mut self.entries {
                 let check = &entry.check;
                 entry.open.look(entry.index, &mut journal, |links| check.verify(kernel, links));
@@ -229,7 +229,7 @@ impl<'k, M: KernelMemory> Server<'k, M> {
             for entry in &mut self.entries {
                 if intact || !entry.needs_intact_code() {
                     entry.waits = false;
-                    cause = cause.or(entry.repair(&mut journal));
+                    cause = cause.or(entry.repair(kernel, &mut journal));
                 } else {
                     entry.wait_for_code(&mut journal);
                 }
@@ -428,7 +428,7 @@ impl<M: KernelMemory> CheckEntry<M> {
                 journal.kept.forget(index, case.address, case.hash());
                 journal.kept.keep(index, &case);
             }
-            Added::Unlisted if action.repairs() => {
+            Added::Unlisted if action.writes() => {
                 journal.report(EVENT_NOTE, index, "too many open findings: not repaired");
                 restarts = action == Action::RepairOrRestart;
             }
@@ -456,17 +456,30 @@ impl<M: KernelMemory> CheckEntry<M> {
     }
 
     /// Returns the finding that asks for a restart, because it cannot be repaired.
-    fn repair(&mut self, journal: &mut Journal<'_, impl System>) -> Option<Cause> {
+    fn repair(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        journal: &mut Journal<'_, impl System>,
+    ) -> Option<Cause> {
         let (index, status, check) = (self.index, &mut self.status, &mut self.check);
         let mut cause = None;
         let before = status.repairs;
-        self.open.repair(journal, REPAIRS_PER_TICK, |journal, case, outcome| match outcome {
+        let read = |address: u64| {
+            let page = kernel.memory.page(address & !(PAGE_BYTES - 1))?;
+            Some(page.get((address % PAGE_BYTES / 8) as usize)?.load(Relaxed))
+        };
+        self.open.repair(journal, REPAIRS_PER_TICK, read, |journal, case, outcome| match outcome {
             Outcome::Refused(reason) => {
                 let line = format!("{}: not repaired: {reason}", case.name());
                 journal.report_about(EVENT_NOTE, index, case.class, &line);
                 if case.action == Action::RepairOrRestart {
                     cause = Some(Cause { check: index, class: case.class, name: case.name() });
                 }
+            }
+            Outcome::Stopped => {
+                status.repairs += 1;
+                let line = format!("{}: SIGKILL is pending", case.name());
+                journal.report_about(EVENT_REPAIR, index, case.class, &line);
             }
             _ => {
                 status.repairs += 1;

@@ -98,12 +98,13 @@ impl OpenFindings {
         gone
     }
 
-    /// Tries the next transactions, of at most `tries` cases, each at most once. `done` gets each case that is repaired
-    /// or refused.
+    /// Tries the next transactions, of at most `tries` cases, each at most once. `done` gets each case that is
+    /// repaired, stopped or refused. `read` reads a word of Linux's memory at a physical address.
     pub fn repair<S: System>(
         &mut self,
         journal: &mut Journal<'_, S>,
         tries: usize,
+        read: impl Fn(u64) -> Option<u64>,
         mut done: impl FnMut(&mut Journal<'_, S>, &Case, Outcome),
     ) {
         let mut tried = 0;
@@ -118,9 +119,9 @@ impl OpenFindings {
                 continue;
             }
             tried += 1;
-            match case.advance(journal.system, |case, links| self.watch.add(case, links)) {
+            match case.advance(journal.system, &read, |case, links| self.watch.add(case, links)) {
                 Outcome::Waits => self.next += 1,
-                outcome @ Outcome::Refused(_) => {
+                outcome @ (Outcome::Refused(_) | Outcome::Stopped) => {
                     done(journal, case, outcome);
                     self.next += 1;
                 }

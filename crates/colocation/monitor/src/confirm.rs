@@ -55,8 +55,13 @@ impl<K: Copy + PartialEq> Confirm<K> {
 
     /// Ends a look: what it did not see is no suspect any more.
     pub fn end_look(&mut self) {
+        self.end_look_at(|_| true);
+    }
+
+    /// The same for a look at those with a key that `is` accepts.
+    pub fn end_look_at(&mut self, is: impl Fn(K) -> bool) {
         let (looks, keeps) = (self.looks, self.keeps);
-        let is_kept = |s: &Suspect<K>| keeps && s.looks >= looks && !s.reported;
+        let is_kept = |s: &Suspect<K>| !is(s.key) || keeps && s.looks >= looks && !s.reported;
         self.suspects.retain(|suspect| suspect.seen || is_kept(suspect));
         self.suspects.iter_mut().for_each(|suspect| suspect.seen = false);
     }

@@ -4,6 +4,7 @@ use crate::class::Class;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt::Write;
 use kyozon_abi::layer::RepairWord;
 
 /// Confirmed tampering, as text for the operator.
@@ -25,6 +26,8 @@ pub struct Finding {
     pub found: String,
     /// The transactions that repair it, in order; empty if no repair is known.
     pub repairs: Vec<Repair>,
+    /// What has Linux end the process that the finding is about, one for each thread; empty if it may not be ended.
+    pub stop: Vec<Marking>,
     /// Why there is no repair, for the operator; empty if a repair is offered or none is known.
     pub held: &'static str,
     /// The found bytes are the kernel package's again, which ends an earlier finding. It is a note, not tampering.
@@ -43,6 +46,7 @@ impl Finding {
             expected: String::new(),
             found: String::new(),
             repairs: Vec::new(),
+            stop: Vec::new(),
             held: "",
             restored: false,
         }
@@ -62,6 +66,21 @@ impl Finding {
             _ => format!("{what}: {symbol} at {address:#x}: {found}{owner}"),
         }
     }
+}
+
+/// Maximum number of bytes in a finding's text; a repair has all of them.
+const SHOWN: usize = 16;
+
+/// Bytes of memory in the words of a finding.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let mut text = String::new();
+    for (at, byte) in bytes.iter().take(SHOWN).enumerate() {
+        let _ = write!(text, "{}{byte:02x}", if at == 0 { "" } else { " " });
+    }
+    if bytes.len() > SHOWN {
+        let _ = write!(text, " and {} more", bytes.len() - SHOWN);
+    }
+    text
 }
 
 /// The parts of a finding's line, for programs.
@@ -126,6 +145,38 @@ pub struct Repair {
     pub words: Vec<RepairWord>,
     /// The links that the check can look at after the repair; `None` if it cannot.
     pub links: Option<Links>,
+}
+
+/// Bits that one transaction of the layer sets in words, which change all the time otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Marking {
+    /// The words, by physical address.
+    pub words: Vec<MarkedWord>,
+}
+
+/// A word of a [`Marking`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MarkedWord {
+    /// Physical address.
+    pub address: u64,
+    /// The bits that must be as expected, and their values.
+    pub mask: u64,
+    /// See [`MarkedWord::mask`].
+    pub expected: u64,
+    /// The bits that are set.
+    pub set: u64,
+}
+
+impl Marking {
+    /// The transaction for what the words hold now; `None` if a bit is not as expected. `read` reads a word at a
+    /// physical address.
+    pub fn transaction(&self, read: impl Fn(u64) -> Option<u64>) -> Option<Repair> {
+        let word = |word: &MarkedWord| {
+            let now = read(word.address).filter(|now| now & word.mask == word.expected)?;
+            Some(RepairWord { address: word.address, expected: now, value: now | word.set })
+        };
+        Some(Repair { words: self.words.iter().map(word).collect::<Option<_>>()?, links: None })
+    }
 }
 
 /// Where a repair linked a node of an object into a list. Addresses are virtual.

@@ -14,11 +14,14 @@ pub enum Action {
     RepairOrRestart,
     /// A restart of the machine.
     Restart,
+    /// The repair, if the class has one; then the end of the process, by Linux itself.
+    Stop,
 }
 
 impl Action {
     /// Every action, in the order of their numbers.
-    pub const ALL: &[Self] = &[Self::Report, Self::Repair, Self::RepairOrRestart, Self::Restart];
+    pub const ALL: &[Self] =
+        &[Self::Report, Self::Repair, Self::RepairOrRestart, Self::Restart, Self::Stop];
 
     /// The name in a policy.
     pub fn name(self) -> &'static str {
@@ -27,6 +30,7 @@ impl Action {
             Self::Repair => "repair",
             Self::RepairOrRestart => "repair-or-restart",
             Self::Restart => "restart",
+            Self::Stop => "stop",
         }
     }
 
@@ -35,15 +39,35 @@ impl Action {
         Self::ALL.iter().copied().find(|action| action.name() == name)
     }
 
-    /// Whether it tries the repair that a check offers.
-    pub fn repairs(self) -> bool {
-        matches!(self, Self::Repair | Self::RepairOrRestart)
+    /// Whether it is one that writes to Linux's memory.
+    pub fn writes(self) -> bool {
+        matches!(self, Self::Repair | Self::RepairOrRestart | Self::Stop)
+    }
+
+    /// Whether it can be done about findings of `class`.
+    ///
+    /// # Errors
+    ///
+    /// Why not.
+    fn check(self, class: Class) -> Result<(), Unsuitable> {
+        match self {
+            Self::Repair | Self::RepairOrRestart if !class.is_repairable() => {
+                Err(Unsuitable::NoRepair)
+            }
+            Self::Stop if !class.is_about_process() => Err(Unsuitable::NoProcess),
+            _ => Ok(()),
+        }
     }
 }
 
-/// The class has no repair.
+/// Why an action cannot be done about a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoRepair;
+pub enum Unsuitable {
+    /// The class has no repair.
+    NoRepair,
+    /// The class is not about processes.
+    NoProcess,
+}
 
 /// An action for each class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,18 +92,16 @@ impl Policy {
     ///
     /// # Errors
     ///
-    /// [`NoRepair`] if the action is a repair, and the class has none.
-    pub fn set(&mut self, class: Class, action: Action) -> Result<(), NoRepair> {
-        if action.repairs() && !class.is_repairable() {
-            return Err(NoRepair);
-        }
+    /// [`Unsuitable`] if the class has no such action.
+    pub fn set(&mut self, class: Class, action: Action) -> Result<(), Unsuitable> {
+        action.check(class)?;
         self.0[class as usize] = action;
         Ok(())
     }
 
-    /// Whether it repairs findings of some class.
-    pub fn repairs(&self) -> bool {
-        self.0.iter().any(|action| action.repairs())
+    /// Whether it writes to Linux's memory because of findings of some class.
+    pub fn writes(&self) -> bool {
+        self.0.iter().any(|action| action.writes())
     }
 
     /// The policy as it stands before the profile in the monitor's data: magic, a byte for each class, zeros.
@@ -105,7 +127,7 @@ impl Policy {
         let mut policy = Self::REPORT;
         for (class, code) in Class::ALL.iter().zip(codes) {
             let action = Action::ALL.get(usize::from(*code)).ok_or(NONE)?;
-            policy.set(*class, *action).map_err(|NoRepair| NONE)?;
+            policy.set(*class, *action).map_err(|_| NONE)?;
         }
         Ok((policy, rest))
     }
@@ -131,22 +153,27 @@ mod tests {
         let mut policy = Policy::default();
         assert_eq!(policy.set(Class::HookHidden, Action::Restart), Ok(()));
         assert_eq!(policy.set(Class::TextModified, Action::RepairOrRestart), Ok(()));
-        assert_eq!(policy.set(Class::HookHidden, Action::Repair), Err(NoRepair));
+        assert_eq!(policy.set(Class::HookHidden, Action::Repair), Err(Unsuitable::NoRepair));
+        assert_eq!(policy.set(Class::HookHidden, Action::Stop), Err(Unsuitable::NoProcess));
+        assert_eq!(policy.set(Class::FilterLifted, Action::Stop), Ok(()));
         let mut data = policy.encode().to_vec();
         data.push(7);
         assert_eq!(Policy::decode(&data), Ok((policy, &[7][..])));
         assert_eq!(policy.of(Class::HookHidden), Action::Restart);
         assert_eq!(policy.of(Class::HookSensitive), Action::Report);
-        assert!(policy.repairs() && !Policy::REPORT.repairs());
+        assert!(policy.writes() && !Policy::REPORT.writes());
     }
 
     #[test]
     fn other_bytes_are_refused() {
         let good = Policy::default().encode();
         assert!(Policy::decode(&good[1..]).is_err());
-        for (at, value) in
-            [(0, b'k'), (MAGIC.len(), 4), (MAGIC.len() + Class::HookHidden as usize, 1)]
-        {
+        for (at, value) in [
+            (0, b'k'),
+            (MAGIC.len(), 4),
+            (MAGIC.len(), 5),
+            (MAGIC.len() + Class::HookHidden as usize, 1),
+        ] {
             let mut bad = good;
             bad[at] = value;
             assert!(Policy::decode(&bad).is_err(), "{at}");

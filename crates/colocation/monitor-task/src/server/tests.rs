@@ -7,6 +7,7 @@ use alloc::string::String;
 use alloc::string::ToString;
 use alloc::vec;
 use core::cell::{Cell, RefCell};
+use core::sync::atomic::AtomicU64;
 use kyozon_abi::events::EVENT_FAULT;
 use kyozon_abi::layer::{
     RepairRequest, RepairWord, Write, Writes, MAX_REPAIR_WORDS, REPAIR_CHANGED, REPAIR_DONE,
@@ -14,15 +15,16 @@ use kyozon_abi::layer::{
 };
 use kyozon_monitor::check::About;
 use kyozon_monitor::class::Class;
-use kyozon_monitor::finding::{Links, Repair, Verdict};
+use kyozon_monitor::finding::{Links, MarkedWord, Marking, Repair, Verdict};
 use kyozon_monitor::memory::Page;
 use kyozon_monitor::profile::Profile;
 
 struct Nothing;
 
 impl KernelMemory for Nothing {
-    fn page(&self, _: u64) -> Option<&Page> {
-        None
+    fn page(&self, physical: u64) -> Option<&Page> {
+        static FIRST: Page = [const { AtomicU64::new(0) }; 512];
+        (physical == 0).then_some(&FIRST)
     }
 }
 
@@ -706,6 +708,72 @@ fn what_may_come_with_every_boot_does_not_restart() {
     b.tick(vec![finding(0x100, 1)], Step::Spent);
     assert_eq!((b.kinds(), b.system.restarts), (vec![EVENT_FINDING, EVENT_RESTART], 0));
     assert!(b.system.lines[1].2.contains("not restarted"));
+}
+
+#[test]
+fn a_process_is_ended_once_and_open_until_it_is_gone() {
+    let mut b = learned(Action::Stop);
+    let word = MarkedWord { address: 0x900, mask: 0, expected: 0, set: 0x100 };
+    let stop = || vec![Marking { words: vec![word] }];
+    let lifted = || Finding {
+        class: Class::FilterLifted,
+        repairs: vec![],
+        stop: stop(),
+        ..finding(0x300, 0)
+    };
+    let unrepaired = || Finding { repairs: vec![], stop: stop(), ..finding(0x200, 0) };
+    let spared = || Finding { stop: vec![], ..finding(0x500, 1) };
+    let all =
+        || vec![Finding { stop: stop(), ..finding(0x100, 1) }, lifted(), unrepaired(), spared()];
+    b.server.policy.set(Class::FilterLifted, Action::Stop).expect("it is about processes");
+    b.standing.borrow_mut().extend([0x100, 0x200, 0x300, 0x500]);
+    b.tick(all(), Step::Done(1));
+    for _ in 0..20 {
+        b.tick(vec![], Step::Done(1));
+    }
+    b.tick(vec![lifted()], Step::Done(1));
+    // What is hidden is repaired first, or not ended.
+    b.system.repaired.sort_unstable();
+    assert_eq!(b.system.repaired, [0x100, 0x900, 0x900]);
+    let ended = "hidden process: evil, pid 7: SIGKILL is pending";
+    assert_eq!(lines(&b, EVENT_REPAIR), [ended; 2]);
+    assert_eq!(
+        lines(&b, EVENT_NOTE),
+        ["hidden process: evil, pid 7: not repaired: the process cannot be ended"; 2]
+    );
+    assert_eq!(lines(&b, EVENT_FINDING).len(), 4);
+    b.standing.borrow_mut().clear();
+    b.tick(vec![], Step::Done(1));
+    b.tick(vec![], Step::Done(1));
+    assert_eq!(b.system.published.last().expect("a status").1.open, 0);
+}
+
+#[test]
+fn each_thread_of_a_process_gets_its_signal() {
+    let marking = |address, expected| Marking {
+        words: vec![MarkedWord { address, mask: u64::MAX, expected, set: 0x100 }],
+    };
+    let lifted = |address, stop| Finding {
+        class: Class::FilterLifted,
+        repairs: vec![],
+        stop,
+        ..finding(address, 0)
+    };
+    let mut b = learned(Action::Stop);
+    b.server.policy.set(Class::FilterLifted, Action::Stop).expect("it is about processes");
+    b.standing.borrow_mut().extend([0x300, 0x400]);
+    // The second thread has ended; of another process, the only one has.
+    let threads = vec![marking(0x10, 0), marking(0x20, 7), marking(0x30, 0)];
+    b.tick(vec![lifted(0x300, threads), lifted(0x400, vec![marking(0x40, 7)])], Step::Done(1));
+    for _ in 0..250 {
+        b.tick(vec![], Step::Done(1));
+    }
+    assert_eq!(b.system.repaired, [0x10, 0x30]);
+    assert_eq!(lines(&b, EVENT_REPAIR), ["hidden process: evil, pid 7: SIGKILL is pending"]);
+    assert_eq!(
+        lines(&b, EVENT_NOTE),
+        ["hidden process: evil, pid 7: not repaired: the process has ended, or keeps its signals locked"]
+    );
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub struct Lock {
     /// Size in bytes, 4 or 8, within one word.
     pub bytes: u64,
     /// The bits that are set while there is a writer.
-    writer: u64,
+    pub writer: u64,
 }
 
 impl Lock {
@@ -49,6 +49,17 @@ pub struct CgroupLayout {
     pub of_task: u64,
     pub node: u64,
     pub lock: Lock,
+}
+
+/// Where a signal for a process waits.
+#[derive(Clone, Copy, Debug)]
+pub struct SignalLayout {
+    /// Offset of the lock in `sighand_struct`.
+    pub lock: u64,
+    /// Offset in `task_struct` of the signals that wait for the thread, as bits.
+    pub waiting: u64,
+    /// Offset in `task_struct` of the flags of what is to be done before the task returns to user mode.
+    pub work: u64,
 }
 
 /// Addresses of variables and offsets of members.
@@ -89,6 +100,8 @@ pub struct TaskLayout {
     pub pid_number: u64,
     pub pid_count: u64,
     pub groups: Option<CgroupLayout>,
+    /// What ends a process; `None` if the kernel does not describe it.
+    pub signals: Option<SignalLayout>,
 }
 
 impl TaskLayout {
@@ -142,6 +155,7 @@ impl TaskLayout {
             pid_number: offset(profile, "pid", "numbers")? + offset(profile, "upid", "nr")?,
             pid_count: offset(profile, "pid", "count")?,
             groups: groups(profile).ok(),
+            signals: signals(profile),
         })
     }
 
@@ -160,6 +174,15 @@ impl TaskLayout {
         let lists = (views & !view::CGROUP != 0).then_some(self.tasklist_lock);
         lists.into_iter().chain(numbers).chain(groups)
     }
+}
+
+fn signals(profile: &Profile<'_>) -> Option<SignalLayout> {
+    let offset = |structure, path| profile.field(structure, path).map(|field| field.offset);
+    Some(SignalLayout {
+        lock: offset("sighand_struct", "siglock")?,
+        waiting: offset("task_struct", "pending.signal")?,
+        work: offset("task_struct", "thread_info.flags").filter(|offset| offset % 8 == 0)?,
+    })
 }
 
 fn groups(profile: &Profile<'_>) -> Result<CgroupLayout, ProfileError> {

@@ -13,6 +13,9 @@ const MAX_LENGTH: u32 = MAX_PID as u32 + 1;
 const STRICT_RESTARTS: u32 = 8;
 /// Maximum restarts of a walk whose position left the list; then the pass does without the view.
 const MAX_RESTARTS: u32 = 16;
+/// Walks of a list that must end at the same damage: between two slices, Linux can have moved the current task to
+/// another list, which has another head.
+pub(super) const DAMAGED_WALKS: u32 = 4;
 
 /// A task in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub struct ListCursor {
     steps: u32,
     mark_at: u32,
     restarts: u32,
+    /// Walks of this list that ended at damage.
+    damaged: u32,
 }
 
 impl ListCursor {
@@ -50,6 +55,7 @@ impl ListCursor {
             steps: 0,
             mark_at: 1,
             restarts: 0,
+            damaged: 0,
         }
     }
 
@@ -93,8 +99,15 @@ impl ListCursor {
 
     /// Starts again; false if that happened too often.
     pub fn restart(&mut self) -> bool {
-        let restarts = self.restarts + 1;
-        *self = Self { restarts, ..Self::new(self.walk.head(), self.node_offset, self.view) };
+        let (restarts, damaged) = (self.restarts + 1, self.damaged);
+        let new = Self::new(self.walk.head(), self.node_offset, self.view);
+        *self = Self { restarts, damaged, ..new };
         restarts <= MAX_RESTARTS
+    }
+
+    /// Starts again after damage; false if every walk ends at some.
+    pub fn retry(&mut self) -> bool {
+        self.damaged += 1;
+        self.damaged < DAMAGED_WALKS && self.restart()
     }
 }

@@ -1,7 +1,7 @@
 //! A pass: walks every view, one node at a time, and records the tasks in it.
 
 use super::layout::{CgroupLayout, TaskLayout};
-use super::list_cursor::ListCursor;
+use super::list_cursor::{ListCursor, DAMAGED_WALKS};
 use super::seen::SeenTasks;
 use super::task::{Identity, Stamp, TaskState, MAX_PID};
 use super::view;
@@ -66,12 +66,19 @@ struct GroupPosition {
     /// Number of lists of the current set that are done.
     list: usize,
     cursor: Option<ListCursor>,
+    /// Walks of the bucket that ended at damage.
+    damaged: u32,
 }
 
 impl GroupPosition {
     /// The beginning of the bucket that follows on `done` others.
     fn bucket(first: u64, done: u64) -> Self {
-        Self { first, done, set: 0, list: 0, cursor: None }
+        Self { first, done, set: 0, list: 0, cursor: None, damaged: 0 }
+    }
+
+    /// The beginning of this bucket.
+    fn again(self) -> Self {
+        Self { damaged: self.damaged, ..Self::bucket(self.first, self.done) }
     }
 }
 
@@ -162,7 +169,7 @@ impl Pass {
                 if position.cursor.is_some_and(|cursor| !cursor.is_valid(kernel, layout)) =>
             {
                 restarts += 1;
-                *position = GroupPosition::bucket(position.first, position.done);
+                *position = position.again();
             }
             _ => {}
         }
@@ -188,8 +195,16 @@ impl Pass {
         }
         let Some(stage) = self.stages.pop() else { return Progress::Done };
         let next = match stage {
-            Stage::Processes(cursor) => {
-                self.next_process(kernel, layout, seen, cursor).map(Stage::Processes)
+            Stage::Processes(mut cursor) => {
+                match self.next_process(kernel, layout, seen, &mut cursor) {
+                    Ok(true) => Some(Stage::Processes(cursor)),
+                    Ok(false) => None,
+                    Err(_) if cursor.retry() => Some(Stage::Processes(cursor)),
+                    Err(error) => {
+                        self.damaged(cursor.view, cursor.head(), error);
+                        None
+                    }
+                }
             }
             Stage::Pids { next, stop, first } => {
                 self.next_pid(kernel, layout, seen, next, stop, first)
@@ -258,24 +273,17 @@ impl Pass {
         }
     }
 
+    /// Visits the next task of a list; returns whether there was one.
     fn next_process<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
         layout: &TaskLayout,
         seen: &mut SeenTasks,
-        mut cursor: ListCursor,
-    ) -> Option<ListCursor> {
-        match cursor.next(kernel, layout) {
-            Ok(Some(task)) => {
-                self.record(kernel, layout, seen, task, cursor.view);
-                Some(cursor)
-            }
-            Ok(None) => None,
-            Err(error) => {
-                self.damaged(cursor.view, cursor.head(), error);
-                None
-            }
-        }
+        cursor: &mut ListCursor,
+    ) -> Result<bool, WalkError> {
+        let task = cursor.next(kernel, layout)?;
+        task.iter().for_each(|&task| self.record(kernel, layout, seen, task, cursor.view));
+        Ok(task.is_some())
     }
 
     fn next_thread<M: KernelMemory>(
@@ -292,6 +300,7 @@ impl Pass {
                 Some(cursor)
             }
             Ok(None) => None,
+            Err(_) if cursor.retry() => Some(cursor),
             Err(error) => {
                 self.damaged(cursor.view, cursor.head(), error);
                 None
@@ -348,9 +357,20 @@ impl Pass {
         mut position: GroupPosition,
     ) -> GroupPosition {
         let next_bucket = GroupPosition::bucket(position.first, position.done + 1);
-        if let Some(cursor) = position.cursor {
-            position.cursor = self.next_process(kernel, layout, seen, cursor);
-            position.list += usize::from(position.cursor.is_none());
+        if let Some(mut cursor) = position.cursor {
+            match self.next_process(kernel, layout, seen, &mut cursor) {
+                Ok(true) => position.cursor = Some(cursor),
+                Ok(false) => (position.cursor, position.list) = (None, position.list + 1),
+                // The set may be freed as well.
+                Err(_) if position.damaged + 1 < DAMAGED_WALKS => {
+                    position.damaged += 1;
+                    return position.again();
+                }
+                Err(error) => {
+                    self.damaged(cursor.view, cursor.head(), error);
+                    (position.cursor, position.list) = (None, position.list + 1);
+                }
+            }
             return position;
         }
         if position.list == groups.lists.len() {

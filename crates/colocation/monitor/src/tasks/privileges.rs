@@ -10,7 +10,7 @@
 //! another program, its members do not fit together: it is not looked at.
 
 use super::layout::TaskLayout;
-use super::task;
+use super::{repair, task};
 use crate::class::Class;
 use crate::confirm::Confirm;
 use crate::finding::Finding;
@@ -22,6 +22,7 @@ use crate::profile::{Field, Profile};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 /// Passes in a row that confirm a suspect: memory that was freed and belongs to another task meanwhile is not seen
 /// twice.
@@ -49,6 +50,7 @@ pub(super) const WANTS: Wants = Wants {
         ("task_struct", "real_cred", Optional),
         ("task_struct", "seccomp.mode", Optional),
         ("task_struct", "self_exec_id", Optional),
+        ("task_struct", "stack_canary", Optional),
         ("task_struct", "thread_info.syscall_work", Optional),
         ("cred", "cap_effective", Optional),
         ("cred", "cap_permitted", Optional),
@@ -71,6 +73,8 @@ struct Layout {
     memory: u64,
     credentials: u64,
     executions: Field,
+    /// A random number that a task keeps from its beginning to its end; `None` if the kernel has none.
+    mark: Option<u64>,
     /// Offset of the filter's mode; offset of the flags that say what a system call has to do, and the filter's flag.
     filter: Option<(u64, u64, u64)>,
     // In `cred`.
@@ -99,6 +103,7 @@ impl Layout {
             memory: task("mm")?.offset,
             credentials: task("real_cred")?.offset,
             executions: task("self_exec_id")?,
+            mark: task("stack_canary").map(|field| field.offset),
             filter: filter(),
             users: [cred("uid")?, cred("suid")?, cred("euid")?, cred("fsuid")?],
             capabilities: [cred("cap_permitted")?, cred("cap_effective")?],
@@ -121,8 +126,9 @@ impl Layout {
 /// What a task may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
-    /// Start time in nanoseconds.
+    /// Start time in nanoseconds, and the random number; 0 if there is none.
     start: u64,
+    mark: u64,
     executions: u64,
     namespace: u64,
     /// Address of the credentials.
@@ -161,6 +167,7 @@ impl State {
         });
         let state = Self {
             start: word(tasks.start_time)?,
+            mark: layout.mark.map_or(Some(0), word)?,
             executions,
             namespace: kernel.u64(of_credentials(layout.namespace))?,
             credentials,
@@ -193,8 +200,9 @@ struct Known {
     /// The last look, and what the threads of the process share.
     state: State,
     signal: u64,
-    /// The user that it had without privileges, unless there is a reason why it has some.
-    user: Option<u32>,
+    /// The user that it had without privileges, and the programs that it had executed by then, unless there is a
+    /// reason why it has some.
+    user: Option<(u32, u64)>,
     /// It was in another user namespace than the first one.
     was_confined: bool,
     was_filtered: bool,
@@ -255,10 +263,13 @@ impl Privileges {
         let first = layout.first_namespace;
         let signal = || kernel.u64(task.wrapping_add(tasks.signal)).unwrap_or(0);
         let known = self.known.get_mut(&task);
-        // A thread that executes a program takes the place of the process's first one, with its start time.
+        // A thread that executes a program takes the place of the process's first one, with its start time. Without
+        // the random number, it may be another thread, in the memory of one that ended.
         let is_same = |known: &&mut Known| {
-            let before = known.state.start;
-            state.start == before || state.start < before && known.signal == signal()
+            let Known { state: before, signal: process, .. } = known;
+            let goes_on = layout.mark.is_some() && state.start < before.start;
+            before.mark == state.mark
+                && (before.start == state.start || goes_on && *process == signal())
         };
         let Some(known) = known.filter(is_same) else {
             let signal = signal();
@@ -278,13 +289,15 @@ impl Privileges {
         if has_other_past {
             known.was_filtered = false;
         }
+        // Anybody can write the auxiliary vector of his own program: it tells about one that was executed since.
+        let by_program = |executions: u64| {
+            executions != state.executions && Layout::is_secure(kernel, state.vector)
+        };
         if state.is_plain(first) {
-            known.user = Some(state.user);
-        } else if known.user.is_some()
-            && (has_other_past
-                || state.namespace != first
-                || Layout::is_secure(kernel, state.vector))
-        {
+            known.user = Some((state.user, state.executions));
+        } else if known.user.is_some_and(|(_, executions)| {
+            has_other_past || state.namespace != first || by_program(executions)
+        }) {
             known.user = None;
         }
         known.was_confined |= state.namespace != first;
@@ -313,7 +326,7 @@ impl Privileges {
         }
         if self.known.len() < self.room || self.known.contains_key(&task) {
             let is_plain = state.is_plain(first) && state.has_vector;
-            let user = is_plain.then_some(state.user);
+            let user = is_plain.then_some((state.user, state.executions));
             let was_confined = state.namespace != first;
             let was_filtered = state.is_filtered;
             let (pass, executing) = (self.pass, 0);
@@ -366,7 +379,7 @@ impl Privileges {
                     None => String::new(),
                 };
                 let expected = match known {
-                    Some(Known { user: Some(user), .. }) => {
+                    Some(Known { user: Some((user, _)), .. }) => {
                         format!("user {user} without capabilities, as before")
                     }
                     Some(known) if known.was_confined => {
@@ -378,12 +391,22 @@ impl Privileges {
             }
             Key::Lifted(_) => ("the filter that it had".into(), "none".into()),
         };
+        // The memory may be another task's by now.
+        let known = known.map(|known| known.state);
+        let now = State::read(kernel, tasks, layout, task);
+        let is_it =
+            |state: &State| now.is_some_and(|it| (it.start, it.mark) == (state.start, state.mark));
+        let start = known.filter(is_it).map(|state| state.start);
         Finding {
             what: key.what().into(),
             address: key.address(layout),
-            symbol: format!("{}, pid {number}", task::name(kernel, tasks, task)),
+            symbol: match start {
+                Some(_) => format!("{}, pid {number}", task::name(kernel, tasks, task)),
+                None => "a task that ended".into(),
+            },
             expected,
             found: is,
+            stop: start.map_or_else(Vec::new, |start| repair::stop(kernel, tasks, task, start)),
             ..Finding::new(key.class())
         }
     }

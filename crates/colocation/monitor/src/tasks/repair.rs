@@ -1,4 +1,5 @@
-//! Repairs of hidden tasks: one transaction per structure, each of which leaves Linux consistent on its own.
+//! Repairs of hidden tasks: one transaction per structure, each of which leaves Linux consistent on its own. And what
+//! ends a process.
 //!
 //! Each word states its current value. If one has changed when the transaction runs, or a lock is held, nothing is
 //! written.
@@ -7,9 +8,10 @@ use super::layout::{Lock, TaskLayout};
 use super::suspect::{indexed_pid, is_listed};
 use super::task::{pid_number, Identity, TaskState, PF_EXITING};
 use super::view;
-use crate::finding::{Links, Repair};
+use crate::finding::{Links, MarkedWord, Marking, Repair};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
+use crate::walk::ListWalk;
 use alloc::vec::Vec;
 use kyozon_abi::layer::{RepairWord, MAX_REPAIR_WORDS};
 
@@ -50,6 +52,102 @@ pub fn repairs<M: KernelMemory>(
         repairs.push(head.and_then(|head| repairer.relink(view::CGROUP, at(groups.node), head)));
     }
     repairs.into_iter().flatten().collect()
+}
+
+/// The bit of SIGKILL among signals that wait.
+const KILL: u64 = 1 << 8;
+/// The bit that says that a signal waits (`TIF_SIGPENDING` in Linux's `thread_info.h`).
+const SIGNAL_WAITS: u64 = 1 << 2;
+/// The first process, without which Linux panics.
+const FIRST: u32 = 1;
+/// Maximum number of threads that get a signal: Linux ends all threads of a process when the first one takes it.
+const MAX_THREADS: u32 = 64;
+
+/// What has Linux end the process of `task`, which started at `start`: a SIGKILL waits for each thread, as if it had
+/// been sent to that thread (tgkill(2)), but wakes none. One for the process would keep Linux from sending another.
+/// Nothing for the first process, the kernel's own tasks, and one that ends.
+pub fn stop<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &TaskLayout,
+    task: u64,
+    start: u64,
+) -> Vec<Marking> {
+    let is_it = kernel.u64(task.wrapping_add(layout.start_time)) == Some(start);
+    let Some(state) = TaskState::read(kernel, layout, task).filter(|_| is_it) else {
+        return Vec::new();
+    };
+    let process = kernel.u32(task.wrapping_add(layout.tgid));
+    let number = kernel.u32(task.wrapping_add(layout.pid));
+    // A thread that serves io_uring or vhost takes the signal, and its process goes on.
+    let is_kernels = state.is_kernel_thread() || state.is_worker();
+    if is_kernels || [process, number].iter().any(|number| number.is_none_or(|it| it == FIRST)) {
+        return Vec::new();
+    }
+    let head = state.signal.wrapping_add(layout.thread_head);
+    let mut walk = ListWalk::new(head, MAX_THREADS);
+    let nodes = core::iter::from_fn(|| walk.next(kernel, &layout.lists).ok().flatten());
+    let others = nodes.map(|node| node.wrapping_sub(layout.thread_node)).filter(|it| *it != task);
+    let is_in_process = |thread: &u64| {
+        let signal = kernel.u64(thread.wrapping_add(layout.signal));
+        *thread == task || signal == Some(state.signal)
+    };
+    let threads = core::iter::once(task).chain(others).filter(is_in_process);
+    threads.filter_map(|thread| kill(kernel, layout, thread)).collect()
+}
+
+/// Has a SIGKILL wait for `thread`, while its process's signals are not locked.
+fn kill<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &TaskLayout,
+    thread: u64,
+) -> Option<Marking> {
+    let signals = layout.signals?;
+    let state = TaskState::read(kernel, layout, thread)?;
+    if state.is_kernel_thread() || state.is_worker() || state.is_exiting() {
+        return None;
+    }
+    let at = |offset: u64| thread.wrapping_add(offset);
+    let handlers = kernel.u64(at(layout.sighand)).filter(|handlers| *handlers != 0)?;
+    let start = kernel.u64(at(layout.start_time))?;
+    let lock = handlers.wrapping_add(signals.lock);
+    // The bits of a member in its word: flags share one with a count that changes.
+    let bits = |address: u64, mask: u32| u64::from(mask) << (8 * (address % 8));
+    let flags = at(layout.flags);
+    let words = [
+        (flags & !7, bits(flags, PF_EXITING), 0, 0),
+        (at(layout.start_time), u64::MAX, start, 0),
+        // An exit takes them from the thread before it frees anything.
+        (at(layout.sighand), u64::MAX, handlers, 0),
+        (lock & !7, bits(lock, u32::MAX), 0, 0),
+        (at(signals.waiting), 0, 0, KILL),
+        (at(signals.work), 0, 0, SIGNAL_WAITS),
+    ];
+    let word = |(address, mask, expected, set)| {
+        let address = kernel.physical(address).filter(|address| address % 8 == 0)?;
+        Some(MarkedWord { address, mask, expected, set })
+    };
+    Some(Marking { words: words.into_iter().map(word).collect::<Option<_>>()? })
+}
+
+/// An empty transaction that fails if the task exits before it runs: `do_exit` sets PF_EXITING before anything of
+/// the task is unlinked, and the exit of a task that is already unlinked may change no other word. Memory that is a
+/// new task has another start time.
+fn living<'a, M: KernelMemory>(
+    kernel: &'a Kernel<'a, M>,
+    layout: &TaskLayout,
+    task: u64,
+) -> Option<Transaction<'a, M>> {
+    let mut transaction = Transaction::new(kernel);
+    let flags = task.wrapping_add(layout.flags);
+    let word = kernel.u64(flags & !7)?;
+    if (word >> (8 * (flags % 8))) as u32 & PF_EXITING != 0 {
+        return None;
+    }
+    transaction.push(flags & !7, word, word)?;
+    let start = task.wrapping_add(layout.start_time);
+    let value = kernel.u64(start)?;
+    transaction.push(start, value, value)?;
+    Some(transaction)
 }
 
 /// A transaction under construction.
@@ -102,22 +200,8 @@ struct TaskRepairer<'a, M> {
 }
 
 impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
-    /// An empty transaction that fails if the task exits before it runs: `do_exit` sets PF_EXITING before anything of
-    /// the task is unlinked, and the exit of a task that is already unlinked may change no other word. Memory that is a
-    /// new task has another start time.
     fn transaction(&self) -> Option<Transaction<'a, M>> {
-        let Self { kernel, layout, identity, .. } = self;
-        let mut transaction = Transaction::new(*kernel);
-        let flags = identity.task.wrapping_add(layout.flags);
-        let word = kernel.u64(flags & !7)?;
-        if (word >> (8 * (flags % 8))) as u32 & PF_EXITING != 0 {
-            return None;
-        }
-        transaction.push(flags & !7, word, word)?;
-        let start = identity.task.wrapping_add(layout.start_time);
-        let value = kernel.u64(start)?;
-        transaction.push(start, value, value)?;
-        Some(transaction)
+        living(self.kernel, self.layout, self.identity.task)
     }
 
     /// The task's node at `node` in the list `view`, between `before` and `behind`.

@@ -11,6 +11,7 @@ use crate::memory::KernelMemory;
 use crate::walk::WalkError;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 
 /// The names of `views`, separated by commas.
 pub fn names(views: u8) -> String {
@@ -32,6 +33,7 @@ pub fn finding<M: KernelMemory>(
     views: u8,
 ) -> Finding {
     let task = TaskState::read(kernel, layout, identity.task);
+    let start = kernel.u64(identity.task.wrapping_add(layout.start_time));
     let leads = task.is_none_or(|task| task.is_leader());
     let what = match task {
         Some(task) if task.is_kernel_thread() => "hidden kernel thread",
@@ -61,6 +63,7 @@ pub fn finding<M: KernelMemory>(
         expected: format!("in {}", names(views)),
         found,
         repairs: repair::repairs(kernel, layout, &identity, views),
+        stop: start.map_or_else(Vec::new, |it| repair::stop(kernel, layout, identity.task, it)),
         ..Finding::new(Class::ProcessHidden)
     }
 }

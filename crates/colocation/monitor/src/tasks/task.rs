@@ -15,6 +15,8 @@ pub const MAX_PID: u64 = 4 << 20;
 // include/linux/sched.h.
 pub const PF_EXITING: u32 = 4;
 const PF_KTHREAD: u32 = 0x20_0000;
+const PF_IO_WORKER: u32 = 0x10;
+const PF_USER_WORKER: u32 = 0x4000;
 const TASK_NEW: u32 = 0x800;
 const TASK_DEAD: u32 = 0x80;
 const EXIT_DEAD: u32 = 0x10;
@@ -150,6 +152,11 @@ impl TaskState {
     /// Whether the task is a kernel thread.
     pub fn is_kernel_thread(&self) -> bool {
         self.flags & PF_KTHREAD != 0
+    }
+
+    /// Whether it is a thread that works for a process within the kernel (io_uring, vhost).
+    pub fn is_worker(&self) -> bool {
+        self.flags & (PF_IO_WORKER | PF_USER_WORKER) != 0
     }
 
     /// Whether its fork is unfinished: the task is added to the structures one by one, and has not run yet.

@@ -1,8 +1,14 @@
 //! Forks and exits at any moment of a look: no false finding, and no missed one.
 
-use super::linux::{Linux, Unlinked, LEADER, PID};
+use super::super::layout::TaskLayout;
+use super::super::pass::{Pass, Progress};
+use super::super::seen::SeenTasks;
+use super::linux::{self, Linux, Unlinked, LEADER, PID};
 use super::{hide, run, view};
 use crate::fake::{rounds, RandomNumbers};
+use crate::kernel::Kernel;
+use crate::profile::Profile;
+use crate::random::Random;
 use std::collections::VecDeque;
 use std::vec::Vec;
 
@@ -86,5 +92,41 @@ fn hidden_process_is_found_during_churn() {
             !findings.is_empty() && findings.iter().all(|finding| finding.address == task),
             "seed {seed}"
         );
+    }
+}
+
+/// Runs a pass in which `task` is in another list of its control group from the visit of node `at` on. Returns the
+/// pass, and whether it ended before.
+fn pass_with_move(linux: &Linux, task: u64, at: u32) -> (Pass, bool) {
+    let profile = Profile::decode(&linux.profile).unwrap();
+    let kernel = Kernel::new(&profile, &linux.memory);
+    let layout = TaskLayout::new(&profile).unwrap();
+    let mut random = Random::new(7);
+    let mut seen = SeenTasks::new(1000, &mut random);
+    let mut pass = Pass::new(&layout, &mut random, 100);
+    let mut node = 0;
+    let mut advance = |pass: &mut Pass| pass.advance(&kernel, &layout, &mut seen) == Progress::Done;
+    let mut is_over = false;
+    while node < at && !is_over {
+        is_over = advance(&mut pass);
+        node += 1;
+    }
+    linux.list_del(task + linux::CG_LIST, Unlinked::Alone);
+    linux.list_add_tail(task + linux::CG_LIST, linux.get(task + linux::CGROUPS) + linux::DYING);
+    pass.resume(&kernel, &layout, &mut 0);
+    while !is_over && !advance(&mut pass) {}
+    (pass, at > node)
+}
+
+#[test]
+fn a_task_that_moves_to_another_list_leaves_no_damage() {
+    for at in 0.. {
+        let (linux, [alone, ..]) = super::system(false);
+        let (pass, is_over) = pass_with_move(&linux, alone, at);
+        assert_eq!((pass.damages, pass.incomplete), (Vec::new(), 0), "{at}");
+        if is_over {
+            assert!(at > 100);
+            break;
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Tasks that gain privileges, with reason and without.
 
+use super::super::privileges::Privileges;
 use super::*;
 use crate::class::Class;
 use std::format;
@@ -130,6 +131,12 @@ fn privileges_without_a_reason_are_found() {
         linux.commit(task, [0; 4], ALL);
     };
     assert_eq!(found(without_vector), root);
+    // A vector that says that the program was given privileges: every process can write its own.
+    let with_vector = |linux: &Linux, task: u64| {
+        linux.end_program(task, true);
+        linux.commit(task, [0; 4], ALL);
+    };
+    assert_eq!(found(with_vector), root);
     // A thread that takes the place of the first one of its process.
     let as_a_thread = |linux: &Linux, task: u64| {
         linux.put(task + linux::START, linux.get(task + linux::START) - 1);
@@ -326,4 +333,44 @@ fn tasks_that_ended_are_forgotten() {
         linux.exit(task);
     }
     assert!(tasks.privileges.known() < 10, "{}", tasks.privileges.known());
+}
+
+#[test]
+fn another_task_in_the_same_memory_is_not_judged_by_the_old_one() {
+    // A thread of a server with privileges of its own takes the memory of one without, and then its process's place.
+    let (process, thread) = (500, 700);
+    let lines = found_with(|linux, task, step| match step {
+        1 => linux.put(task + linux::START, thread),
+        LATER => {
+            linux.put(task + linux::MARK, 77);
+            linux.put(task + linux::START, process);
+            linux.commit(task, [0; 4], ALL);
+            linux.execute(task, false);
+        }
+        _ => {}
+    });
+    assert_eq!(lines, [""; 0]);
+}
+
+#[test]
+fn a_task_that_ended_lends_its_finding_no_name() {
+    let (linux, task) = user();
+    let profile = Profile::decode(&linux.profile).unwrap();
+    let kernel = Kernel::new(&profile, &linux.memory);
+    let layout = TaskLayout::new(&profile).unwrap();
+    let mut privileges = Privileges::new(&profile, 100);
+    let mut found = Vec::new();
+    for pass in 0..5 {
+        privileges.look(&kernel, &layout, task);
+        if pass == 0 {
+            linux.commit(task, [0; 4], ALL);
+        }
+        if pass == 3 {
+            // Another task begins in its memory.
+            linux.put(task + linux::START, linux.get(task + linux::START) + 1);
+        }
+        privileges.end_pass(&kernel, &layout, &mut |finding| found.push(finding));
+    }
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((finding.symbol.as_str(), finding.stop.len()), ("a task that ended", 0));
 }

@@ -1,6 +1,7 @@
 //! Hidden tasks are found, and the repairs put every structure right.
 
 use super::*;
+use crate::finding::Marking;
 
 /// Expects findings for `task` only, whose repairs restore everything.
 fn expect_one(linux: &Linux, task: u64, what: &str, missing: &str) {
@@ -262,4 +263,48 @@ fn nothing_is_repaired_in_a_new_task() {
     linux.put(alone + linux::START, linux.get(alone + linux::START) + 1);
     let repairs: Vec<_> = findings.iter().flat_map(|finding| &finding.repairs).collect();
     assert!(!repairs.is_empty() && repairs.iter().all(|repair| !linux.apply(repair)));
+}
+
+#[test]
+fn a_process_is_ended_by_a_signal_for_each_thread() {
+    let (linux, [alone, leader, thread, _]) = system(true);
+    hide(&linux, alone, view::TASKS, Unlinked::Alone);
+    let read = |address: u64| Some(linux.memory.get(address));
+    let apply = |marking: &Marking| {
+        marking.transaction(read).is_some_and(|transaction| linux.apply(&transaction))
+    };
+    let [stop] = &find(&linux)[0].stop[..] else { panic!("one thread") };
+    let handlers = linux.get(alone + linux::SIGHAND);
+    // The lock is held.
+    linux.put32(handlers + linux::SIGLOCK, 1);
+    assert!(!apply(stop));
+    linux.put32(handlers + linux::SIGLOCK, 0);
+    // What shares words with flags and lock may change.
+    linux.put32(handlers + linux::SIGLOCK + 4, 77);
+    assert!(apply(stop));
+    // SIGKILL is number 9; TIF_SIGPENDING is bit 2.
+    let pending = |task: u64| (linux.get(task + linux::WAITING), linux.get(task + linux::TO_DO));
+    assert_eq!(pending(alone), (1 << 8, 4));
+    linux.put(alone + linux::WAITING, 0);
+    linux.put(alone + linux::START, linux.get(alone + linux::START) + 1);
+    assert!(!apply(stop), "another task");
+    // Each thread gets one, the one that was found first.
+    let profile = Profile::decode(&linux.profile).unwrap();
+    let kernel = Kernel::new(&profile, &linux.memory);
+    let layout = TaskLayout::new(&profile).unwrap();
+    let stop = |task| repair::stop(&kernel, &layout, task, linux.get(task + linux::START));
+    let threads = stop(thread);
+    assert!(threads.len() >= 2);
+    assert!(apply(&threads[0]));
+    assert_eq!((pending(thread), pending(leader)), ((1 << 8, 4), (0, 0)));
+    assert!(threads.iter().all(apply));
+    assert_eq!(pending(leader), (1 << 8, 4));
+    // Nothing else is ended: the first process, the kernel's own, what ends anyway, and what is another task by now.
+    assert_eq!(repair::stop(&kernel, &layout, thread, 1), []);
+    linux.put32(thread + linux::PID + 4, 1);
+    assert_eq!(stop(thread), []);
+    for flag in [0x20_0000, 4, 0x10, 0x4000] {
+        linux.put32(alone + linux::FLAGS, flag);
+        assert_eq!(stop(alone), [], "{flag:#x}");
+    }
 }

@@ -43,7 +43,10 @@ pub const MEMORY: u64 = 240;
 pub const EXECUTIONS: u64 = 248;
 pub const FILTER_MODE: u64 = 252;
 pub const WORK: u64 = 256;
-pub const TASK_BYTES: u64 = 264;
+pub const TO_DO: u64 = 264;
+pub const WAITING: u64 = 272;
+pub const MARK: u64 = 280;
+pub const TASK_BYTES: u64 = 288;
 // `cred`: four user IDs of 4 bytes from here on.
 pub const USERS: u64 = 8;
 pub const PERMITTED: u64 = 24;
@@ -54,6 +57,8 @@ pub const VECTOR: u64 = 8;
 // `signal_struct`.
 pub const SIGNAL_PIDS: u64 = 0;
 pub const THREAD_HEAD: u64 = 32;
+/// In `sighand_struct`, which is in the same memory.
+pub const SIGLOCK: u64 = 56;
 // `pid`.
 pub const PID_TASKS: u64 = 16;
 pub const NUMBERS: u64 = 48;
@@ -105,6 +110,10 @@ pub const LAYOUTS: &[(&str, u64, u64)] = &[
     ("cred.user_ns", NAMESPACE, 8),
     ("cred.cap_effective", EFFECTIVE, 8),
     ("mm_struct.saved_auxv", VECTOR, 64),
+    ("task_struct.thread_info.flags", TO_DO, 8),
+    ("sighand_struct.siglock", SIGLOCK, 4),
+    ("task_struct.pending.signal", WAITING, 8),
+    ("task_struct.stack_canary", MARK, 8),
     ("signal_struct.pids", SIGNAL_PIDS, 32),
     ("signal_struct.thread_head", THREAD_HEAD, 16),
     ("pid.count", 0, 4),
