@@ -1,10 +1,11 @@
-//! The check `bpf`: the places in which Linux keeps a BPF program agree.
+//! The check `bpf`: the places in which Linux keeps a BPF program agree, and its code stays what it was.
 //!
 //! Linux finds a program by its ID in an index: that is what user space can ask for. The code of each compiled program
 //! is in a list besides. A program that is in one of them only hides from those who read the other. Linux puts a
 //! program into the index before the list, and takes it out in the same order. It lists the functions of a program as
 //! well, which have no ID.
 
+mod code;
 mod layout;
 pub mod listing;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use crate::profile::{Profile, ProfileError};
 use crate::walk::XArrayEntry;
 use alloc::format;
 use alloc::vec::Vec;
+use code::{Codes, Place, CHANGED};
 use layout::Layout;
 
 /// Steps from the beginning of one pass to that of the next.
@@ -36,7 +38,7 @@ const INDEX: &str = "the index of IDs";
 const LIST: &str = "the list of code";
 
 /// A program in the list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 struct Listed {
     /// Address of its `struct bpf_prog_aux`.
     aux: u64,
@@ -54,6 +56,8 @@ enum Stage {
     Index(u64, usize),
     /// The next of the listed programs, of which those are judged that the index lacks.
     Rest(usize),
+    /// The next part of the programs' code.
+    Code(Place),
 }
 
 /// The check `bpf`.
@@ -69,8 +73,9 @@ pub struct BpfCheck {
     list_is_cut: bool,
     index_is_cut: bool,
     /// Programs that the index or the list lacks, by the address of their `struct bpf_prog_aux`, with their IDs.
-    not_indexed: Confirm<u64>,
-    not_listed: Confirm<u64>,
+    not_indexed: Confirm<(u64, u64)>,
+    not_listed: Confirm<(u64, u64)>,
+    codes: Codes,
     pace: Pace,
     coverage: Coverage,
 }
@@ -82,18 +87,23 @@ impl BpfCheck {
             Stage::Begin => {
                 self.listed.clear();
                 self.indexed.clear();
+                self.codes.begin();
                 (self.list_is_cut, self.index_is_cut) = (false, false);
                 Stage::List(kernel.u64(layout.list.head).unwrap_or(0), 0)
             }
             Stage::List(link, _) if link == layout.list.head => Stage::Index(0, 0),
             Stage::List(link, count) => match kernel.u64(link) {
                 Some(next) if count < MAX_ENTRIES => {
-                    let aux = layout.aux_of(kernel, link.wrapping_sub(layout.list.link));
+                    let ksym = link.wrapping_sub(layout.list.link);
+                    let code = layout.range(kernel, ksym);
+                    code.into_iter().for_each(|code| self.codes.add_listed(code));
+                    let aux = layout.aux_of(kernel, ksym);
                     aux.into_iter().for_each(|aux| self.add_listed(aux));
                     Stage::List(next, count + 1)
                 }
                 _ => {
                     self.list_is_cut = true;
+                    self.codes.cut_list();
                     Stage::List(layout.list.head, 0)
                 }
             },
@@ -110,12 +120,19 @@ impl BpfCheck {
                 }
             },
             Stage::Rest(number) => {
-                let Some(listed) = self.listed.get(number).copied() else { return true };
+                let Some(listed) = self.listed.get(number).copied() else {
+                    self.stage = Stage::Code(Place::default());
+                    return false;
+                };
                 if !listed.is_indexed {
                     self.see_not_indexed(kernel, layout, listed.aux);
                 }
                 Stage::Rest(number + 1)
             }
+            Stage::Code(place) => match self.codes.advance(kernel, layout, &self.indexed, place) {
+                Some(next) => Stage::Code(next),
+                None => return true,
+            },
         };
         false
     }
@@ -141,7 +158,7 @@ impl BpfCheck {
             self.listed[found].is_indexed |= layout.is_at(kernel, id, aux);
         } else if layout.has_listed_code(kernel, aux) && !self.list_is_cut {
             // Of another program at this address, the ID is another.
-            self.not_listed.see(aux, id);
+            self.not_listed.see((aux, id), 0);
         }
     }
 
@@ -155,7 +172,7 @@ impl BpfCheck {
         let Some(id) = layout.id(kernel, aux) else { return };
         // It can have come since then, or go now.
         if id != 0 && !layout.is_at(kernel, id, aux) && layout.id(kernel, aux) == Some(id) {
-            self.not_indexed.see(aux, id);
+            self.not_indexed.see((aux, id), 0);
         }
     }
 
@@ -164,6 +181,8 @@ impl BpfCheck {
         self.not_indexed.end_look();
         if !self.list_is_cut && !self.index_is_cut {
             self.not_listed.end_look();
+        } else {
+            self.not_listed.end_look_at(|_| false);
         }
     }
 }
@@ -202,6 +221,7 @@ impl Make for BpfCheck {
             index_is_cut: false,
             not_indexed: Confirm::new(PASSES),
             not_listed: Confirm::new(PASSES),
+            codes: Codes::new(PASSES),
             pace: Pace::every(PACE),
             coverage: Coverage { learning: true, ..Coverage::default() },
         })
@@ -218,12 +238,14 @@ impl<M: KernelMemory> Check<M> for BpfCheck {
     }
 
     fn waiting(&self) -> u64 {
-        self.not_indexed.waiting().chain(self.not_listed.waiting()).count() as u64
+        let hidden = self.not_indexed.waiting().chain(self.not_listed.waiting());
+        hidden.chain(self.codes.changed.waiting()).count() as u64
     }
 
     fn stands(&self, what: &str, address: u64) -> bool {
-        let is = |aux| aux == address;
-        what == HIDDEN && (self.not_indexed.stands(is) || self.not_listed.stands(is))
+        let is = |(at, _)| at == address;
+        what == CHANGED && self.codes.changed.stands(is)
+            || what == HIDDEN && (self.not_indexed.stands(is) || self.not_listed.stands(is))
     }
 
     fn step(
@@ -244,12 +266,20 @@ impl<M: KernelMemory> Check<M> for BpfCheck {
         if done {
             self.stage = Stage::Begin;
             self.coverage.learning = false;
-            self.coverage.unjudged = u64::from(self.list_is_cut) + u64::from(self.index_is_cut);
+            let cut = u64::from(self.list_is_cut) + u64::from(self.index_is_cut);
+            self.coverage.unjudged = cut + self.codes.unjudged;
             self.end_looks();
+            self.codes.end(kernel, &layout, &self.indexed, self.index_is_cut);
             for (confirm, missing) in [(&mut self.not_indexed, INDEX), (&mut self.not_listed, LIST)]
             {
                 let due = confirm.take().into_iter();
-                due.for_each(|(aux, id)| found(finding(kernel, &layout, missing, aux, id)));
+                due.for_each(|((aux, id), _)| found(finding(kernel, &layout, missing, aux, id)));
+            }
+            for ((start, id), _) in self.codes.changed.take() {
+                let program = self.indexed.iter().find(|(other, _)| *other == id);
+                let name = program.and_then(|(_, aux)| layout.name(kernel, *aux));
+                let name = name.unwrap_or_else(|| "without a name".into());
+                self.codes.finding(kernel, &name, start, id).into_iter().for_each(&mut *found);
             }
         }
         self.layout = Some(layout);

@@ -1,7 +1,7 @@
 //! The classes of findings. An operator's policy and programs that read events know findings by them.
 
 macro_rules! classes {
-    ($($(#[$doc:meta])* $name:ident = $text:literal $(, $repairable:ident)?;)*) => {
+    ($($(#[$doc:meta])* $name:ident = $text:literal $(, $trait:ident)*;)*) => {
         /// What a finding is about. A class keeps its name for ever, and its number for one version of this crate.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
@@ -26,6 +26,7 @@ macro_rules! classes {
                     self,
                     Self::RegisterModified
                         | Self::InterruptTableModified
+                        | Self::DescriptorModified
                         | Self::HookModified
                         | Self::ProgramRedirected
                 )
@@ -34,7 +35,14 @@ macro_rules! classes {
             /// Whether the monitor can repair some findings of this class.
             pub fn is_repairable(self) -> bool {
                 match self {
-                    $(Self::$name => false $(|| stringify!($repairable) == "repairable")?,)*
+                    $(Self::$name => false $(|| stringify!($trait) == "repairable")*,)*
+                }
+            }
+
+            /// Whether its findings are about a process, which the monitor can have Linux end.
+            pub fn is_about_process(self) -> bool {
+                match self {
+                    $(Self::$name => false $(|| stringify!($trait) == "process")*,)*
                 }
             }
         }
@@ -51,17 +59,19 @@ classes! {
     /// Read-only data differed from the kernel package's image when the monitor was loaded.
     RodataModifiedBeforeLoad = "kernel.rodata.modified-before-load";
     /// A process or thread is not in all the structures that have each one.
-    ProcessHidden = "process.hidden", repairable;
+    ProcessHidden = "process.hidden", repairable, process;
     /// A list of processes cannot be walked to its end.
     ProcessListDamaged = "process.list-damaged";
     /// A task has privileges that Linux did not give it.
-    PrivilegesGained = "process.privileges-gained";
+    PrivilegesGained = "process.privileges-gained", process;
     /// The filter of a task's system calls (seccomp) was taken away.
-    FilterLifted = "process.filter-lifted";
+    FilterLifted = "process.filter-lifted", process;
     /// A register of a CPU does not protect the kernel, or leads out of its entry code.
     RegisterModified = "cpu.register.modified";
     /// The interrupt table was moved, or a gate leads out of the kernel's entry code.
     InterruptTableModified = "cpu.interrupt-table.modified";
+    /// A CPU's descriptors, or the stacks in its task state segment, were changed, or the table was moved.
+    DescriptorModified = "cpu.descriptor.modified";
     /// A module is not in all the structures that have each one.
     ModuleHidden = "module.hidden";
     /// The kernel's taint was cleared.
@@ -86,6 +96,10 @@ classes! {
     ProgramRedirected = "setting.program-redirected";
     /// A BPF program is not in all the structures that have each one.
     BpfProgramHidden = "bpf.program-hidden";
+    /// The code of a BPF program differs from its first look.
+    BpfProgramModified = "bpf.program-modified";
+    /// Code of a listed module differs from its first look.
+    ModuleTextModified = "module.text.modified";
 }
 
 impl Class {
@@ -129,5 +143,6 @@ mod tests {
         }
         assert_eq!(Class::of_event(u32::MAX), (None, u32::MAX));
         assert!(Class::ProcessHidden.is_repairable() && !Class::HookHidden.is_repairable());
+        assert!(Class::FilterLifted.is_about_process() && !Class::TextModified.is_about_process());
     }
 }

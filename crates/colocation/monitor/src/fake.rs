@@ -70,10 +70,11 @@ impl KernelMemory for FakeMemory {
     }
 }
 
-/// A small memory, and a CPU whose registers a test sets.
+/// A small memory, and two CPUs whose registers a test sets; `None`: the other one has not shown its own.
 pub struct FakeMachine {
     pub memory: FakeMemory,
     pub registers: LinuxRegisters,
+    pub other: Option<LinuxRegisters>,
 }
 
 impl KernelMemory for FakeMachine {
@@ -83,6 +84,10 @@ impl KernelMemory for FakeMachine {
 
     fn registers(&self) -> Option<LinuxRegisters> {
         Some(self.registers)
+    }
+
+    fn other_registers(&self) -> Option<LinuxRegisters> {
+        self.other
     }
 }
 

@@ -6,6 +6,8 @@
 //! A module that comes or goes has code without an owner for a while. So a suspect is looked at again, with the owners
 //! of that moment, some time after the look at all of the tables.
 
+pub mod listing;
+
 use crate::check::{About, Budget, Check, Coverage, Make, Pace, Repairs, Step};
 use crate::class::Class;
 use crate::confirm::Confirm;
@@ -85,6 +87,8 @@ pub struct MappingCheck {
     writable: Range<u64>,
     /// Executable pages of this pass.
     pages: u64,
+    /// Tables of this pass that may lead to executable pages and cannot be read: Linux keeps its own in System RAM.
+    unread: u64,
     /// Looks of this pass. If this one is at the suspects alone: where those begin that were not looked at.
     looks: u32,
     again: Option<Vec<u64>>,
@@ -114,7 +118,7 @@ impl MappingCheck {
     fn begin(&mut self, again: Option<Vec<u64>>) {
         self.looks = if again.is_some() { self.looks + 1 } else { 1 };
         if again.is_none() {
-            self.pages = 0;
+            (self.pages, self.unread) = (0, 0);
         }
         self.again = again;
         self.stage = Stage::Owners;
@@ -148,12 +152,18 @@ impl MappingCheck {
         index: &OwnerIndex,
         at: u64,
     ) -> bool {
-        let Self { text, pointers, copies, hidden, writable, pages, confirm, again, .. } = self;
+        let Self {
+            text, pointers, copies, hidden, writable, pages, unread, confirm, again, ..
+        } = self;
         let copies = copies.get_or_insert_with(|| read_copies(kernel, pointers));
         // The code that had the last page.
         let mut owned = 0..0;
         let next = scan_mappings(kernel, at, &mut |page| {
             if !page.is_executable || page.start == VSYSCALL && page.is_user {
+                return;
+            }
+            if !page.is_known {
+                *unread += u64::from(again.is_none());
                 return;
             }
             *pages += if again.is_none() { page.bytes / PAGE_BYTES } else { 0 };
@@ -248,6 +258,7 @@ impl Make for MappingCheck {
             hidden: 0..0,
             writable: 0..0,
             pages: 0,
+            unread: 0,
             looks: 0,
             again: None,
             confirm: Confirm::new(LOOKS),
@@ -339,7 +350,7 @@ impl<M: KernelMemory> Check<M> for MappingCheck {
         self.stage = Stage::Rests;
         // Whoever shows other tables than those in use shows fewer.
         let text = (self.text.end - self.text.start) / PAGE_BYTES;
-        self.coverage.unjudged = u64::from(self.pages < text);
+        self.coverage.unjudged = u64::from(self.pages < text) + self.unread;
         self.coverage.learning = false;
         for (key, bytes) in self.confirm.take() {
             let finding = Self::finding(kernel, self.owners.as_ref(), key, bytes);
@@ -519,6 +530,33 @@ mod tests {
                 "writable executable memory, 0xffffffff81200000: , 1 pages, module mod",
             ]
         );
+    }
+
+    #[test]
+    fn the_list_has_each_piece_with_its_owner() {
+        let world = World::new();
+        world.map(CODE, READ_WRITE);
+        (5..7).for_each(|page| world.map(CODE + 4096 * page, EXECUTABLE));
+        let profile = Profile::decode(&world.profile).unwrap();
+        let list = |world: &World| listing::list(&Kernel::new(&profile, &world.memory)).unwrap();
+        let found = list(&world);
+        let lines: Vec<_> = found
+            .pieces
+            .iter()
+            .map(|it| (it.start, (it.end - it.start) / 4096, it.is_writable, it.owner.as_deref()))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                (TEXT, 3, false, Some("the kernel")),
+                (CODE, 1, true, Some("module mod")),
+                (CODE + 0x1000, 1, false, Some("module mod")),
+                (CODE + 0x5000, 2, false, None),
+            ]
+        );
+        assert!(found.is_complete);
+        world.map(TEXT, 0);
+        assert!(!list(&world).is_complete);
     }
 
     #[test]

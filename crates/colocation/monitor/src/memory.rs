@@ -18,6 +18,11 @@ pub trait KernelMemory {
         None
     }
 
+    /// System registers of another CPU, if one has shown them since the last tick.
+    fn other_registers(&self) -> Option<LinuxRegisters> {
+        None
+    }
+
     /// The page at physical address `physical`, a multiple of [`PAGE_BYTES`]; `None` if that is not System RAM.
     fn page(&self, physical: u64) -> Option<&Page>;
 

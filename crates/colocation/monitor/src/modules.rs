@@ -8,6 +8,7 @@
 
 mod layout;
 pub mod listing;
+mod notes;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use layout::Layout;
+pub(crate) use notes::Notes;
 
 /// Steps from the beginning of one pass to that of the next.
 const PACE: u32 = 24;
@@ -224,8 +226,12 @@ fn begin_sysfs<M: KernelMemory>(kernel: &Kernel<'_, M>, layout: &Layout) -> Stag
 }
 
 impl Make for ModuleCheck {
-    const ABOUT: About =
-        About { name: "modules", wants: &[layout::WANTS], share: 5, repairs: Repairs::Nothing };
+    const ABOUT: About = About {
+        name: "modules",
+        wants: &[layout::WANTS, notes::WANTS],
+        share: 5,
+        repairs: Repairs::Nothing,
+    };
 
     fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
         Ok(Self {

@@ -39,11 +39,13 @@ macro_rules! checks {
 checks![
     crate::registers::RegisterCheck,
     crate::gates::GateCheck,
+    crate::descriptors::DescriptorCheck,
     crate::liveness::LivenessCheck,
     crate::settings::SettingCheck,
     crate::tasks::TaskCheck,
     crate::modules::ModuleCheck,
     crate::bpf::BpfCheck,
+    crate::text::modules::ModuleTextCheck,
     crate::mappings::MappingCheck,
     crate::hooks::HookCheck,
     crate::text::TextCheck,

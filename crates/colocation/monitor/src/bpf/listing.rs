@@ -56,8 +56,9 @@ pub fn list<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Result<Programs, Profile
     let program = |(id, aux): (u64, u64)| {
         let (start, end) = layout.code(kernel, aux).unwrap_or((0, 0));
         let is_missing = [(&check.not_indexed, INDEX), (&check.not_listed, LIST)];
-        let is_missing =
-            is_missing.into_iter().filter(|(confirm, _)| confirm.keys().any(|key| key == aux));
+        let is_missing = is_missing
+            .into_iter()
+            .filter(|(confirm, _)| confirm.keys().any(|key| key == (aux, id)));
         Program {
             address: aux,
             id,

@@ -1,6 +1,6 @@
 //! The modules that the kernel's structures have now, for people.
 
-use super::{ModuleCheck, NAME_BYTES, PLACES};
+use super::{ModuleCheck, Notes, NAME_BYTES, PLACES};
 use crate::check::Make;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
@@ -20,6 +20,8 @@ pub struct Module {
     pub bytes: u64,
     /// The taints that it set, as bits (`TAINT_*` in Linux's `panic.h`).
     pub taints: u64,
+    /// Its ELF notes, one section after the other.
+    pub notes: Vec<u8>,
     /// Whether its initialization is over and its removal has not begun.
     pub is_live: bool,
     /// The structures that must have it and do not.
@@ -36,6 +38,7 @@ pub fn list<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Result<Option<Vec<Module
     let mut check = ModuleCheck::make(kernel.profile, 0)?;
     let Some(layout) = check.layout.take() else { return Ok(None) };
     while !check.advance(kernel, &layout) {}
+    let notes = Notes::new(kernel.profile);
     let mut modules: Vec<Module> = Vec::new();
     for &(address, places) in &check.modules {
         let at = |offset: u64| address.wrapping_add(offset);
@@ -51,6 +54,7 @@ pub fn list<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Result<Option<Vec<Module
                 .module_taints
                 .and_then(|taints| kernel.u64(at(taints)))
                 .unwrap_or(0),
+            notes: notes.map(|notes| notes.read(kernel, address)).unwrap_or_default(),
             is_live,
             missing: PLACES
                 .iter()

@@ -84,9 +84,18 @@ pub fn build(sources: &Sources<'_>) -> Result<Vec<u8>, ProfileError> {
 
 /// A profile without contents, for tests of code that only passes one on.
 pub fn empty() -> Vec<u8> {
-    let header = Header { text: 1 << 63, end: (1 << 63) + 4096, ..Header::default() };
-    encode(header, &[], &[], "none", FingerprintSections::default())
-        .expect("an empty profile is valid")
+    of_symbols("")
+}
+
+/// A profile of an image that has nothing but the symbols in `kallsyms`, for tests.
+pub fn of_symbols(kallsyms: &str) -> Vec<u8> {
+    let mut symbols = listing::symbols(kallsyms).unwrap_or_default();
+    symbols.sort_by_key(|symbol| symbol.address);
+    let text = symbols.first().map_or(1 << 63, |symbol| symbol.address & !0xfff);
+    let end = symbols.last().map_or(text, |symbol| symbol.address & !0xfff) + 0x1000;
+    let header = Header { text, end, ..Header::default() };
+    encode(header, &symbols, &[], "none", FingerprintSections::default())
+        .expect("a profile with symbols alone is valid")
 }
 
 /// Encodes a profile; `symbols` are sorted by address, `layouts` by key.

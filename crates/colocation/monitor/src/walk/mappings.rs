@@ -20,6 +20,8 @@ pub(crate) struct Mapping {
     pub is_executable: bool,
     /// User mode can reach it: with SMEP, the kernel cannot execute it.
     pub is_user: bool,
+    /// False for all that a table maps which cannot be read.
+    pub is_known: bool,
 }
 
 /// The entry that leads to `at` in the table at `level` (0 is the lowest).
@@ -43,7 +45,18 @@ pub(crate) fn scan_mappings<M: KernelMemory>(
     let mut at = at.max(KERNEL_HALF).max(!0 << (shift(levels) - 1));
     let mut bits = WRITABLE | USER;
     for level in (0..levels).rev() {
-        let page = kernel.memory.page(table & FRAME)?;
+        let Some(page) = kernel.memory.page(table & FRAME) else {
+            let size = 1 << shift(level + 1);
+            see(Mapping {
+                start: at,
+                bytes: size - (at & (size - 1)),
+                is_writable: bits & WRITABLE != 0,
+                is_executable: bits & NOT_EXECUTABLE == 0,
+                is_user: bits & USER != 0,
+                is_known: false,
+            });
+            return (at & !(size - 1)).checked_add(size);
+        };
         let first = index(at, level);
         let size = 1 << shift(level);
         let mut next = None;
@@ -67,6 +80,7 @@ pub(crate) fn scan_mappings<M: KernelMemory>(
                 is_writable: entry & bits & WRITABLE != 0,
                 is_executable: (entry | bits) & NOT_EXECUTABLE == 0,
                 is_user: entry & bits & USER != 0,
+                is_known: true,
             });
         }
         let Some(entry) = next else {
@@ -129,6 +143,7 @@ mod tests {
             is_writable,
             is_executable,
             is_user: false,
+            is_known: true,
         };
         let base = 0xffff_ff80_0000_0000;
         let gigabyte = 1 << 30;
@@ -145,6 +160,23 @@ mod tests {
     }
 
     #[test]
+    fn a_table_that_cannot_be_read_hides_only_what_it_maps() {
+        let nowhere = 0x7fff_f000_0000;
+        let page = (LOWER, 4, 0x4000_0000 | 0x83);
+        for entries in [
+            [top(511), (LOWER, 3, nowhere | 3), page],
+            [(fake::physical(TOP), 510, nowhere | 3), top(511), page],
+        ] {
+            let (pages, parts) = scan(&entries);
+            let known: Vec<_> =
+                pages.iter().map(|page| (page.is_known, page.is_executable)).collect();
+            assert_eq!(known.len(), 2, "{pages:?}");
+            assert!(known.contains(&(true, true)) && known.contains(&(false, true)));
+            assert!(parts < 8, "{parts}");
+        }
+    }
+
+    #[test]
     fn no_table_is_followed_below_the_upper_half() {
         let (pages, _) = scan(&[top(255), (LOWER, 0, 0x83)]);
         assert_eq!(pages, []);
@@ -158,6 +190,7 @@ mod tests {
         let (pages, parts) = scan(&[(top, 511, top | 3)]);
         assert_eq!(pages.len(), 1);
         assert!(parts < 8, "{parts}");
-        assert_eq!(scan(&[(top, 511, !0 << 12 | 3)]).0, []);
+        let pages = scan(&[(top, 511, !0 << 12 | 3)]).0;
+        assert!(pages.iter().all(|page| !page.is_known && !page.is_executable));
     }
 }

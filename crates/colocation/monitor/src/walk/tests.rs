@@ -1,3 +1,5 @@
+mod damaged;
+
 use super::*;
 use crate::fake::{profile, FakeMemory, RandomNumbers, DIRECT, TEXT};
 use crate::kernel::Kernel;
@@ -9,6 +11,9 @@ const LAYOUTS: &[(&str, u64, u64)] = &[
     ("hlist_head.first", 0, 8),
     ("hlist_node.next", 0, 8),
     ("hlist_node.pprev", 8, 8),
+    ("rb_node.__rb_parent_color", 0, 8),
+    ("rb_node.rb_right", 8, 8),
+    ("rb_node.rb_left", 16, 8),
     ("xarray.xa_head", 8, 8),
     ("xa_node.shift", 0, 1),
     ("xa_node.count", 2, 1),
@@ -107,7 +112,10 @@ fn tree(memory: &FakeMemory) {
 }
 
 /// All entries of the xarray.
-fn entries(kernel: &Kernel<'_, FakeMemory>, limit: usize) -> Result<Vec<(u64, u64)>, WalkError> {
+fn entries<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    limit: usize,
+) -> Result<Vec<(u64, u64)>, WalkError> {
     let xarrays = XArrays::new(kernel.profile).unwrap();
     let (mut found, mut index) = (Vec::new(), 0);
     for _ in 0..limit {
@@ -158,31 +166,5 @@ fn cyclic_or_unreadable_nodes_are_errors() {
         assert!(entries(kernel, 99).is_err());
         memory.set(0x1000, 13);
         assert!(entries(kernel, 99).is_err());
-    });
-}
-
-#[test]
-fn damaged_xarrays_are_survived() {
-    with(|memory, kernel| {
-        let mut numbers = RandomNumbers(99);
-        for _ in 0..crate::fake::rounds(3000) {
-            tree(memory);
-            for _ in 0..=numbers.below(4) {
-                let at = 0x1000 * (1 + numbers.below(6))
-                    + [0, 40 + 8 * numbers.below(64)][numbers.below(2) as usize];
-                let node = DIRECT + 0x1000 * (1 + numbers.below(7)) + 2;
-                let value =
-                    [node, node, numbers.next(), numbers.below(64), 6][numbers.below(5) as usize];
-                memory.set(at, value);
-            }
-            let _ = entries(kernel, 300);
-            let xarrays = XArrays::new(kernel.profile).unwrap();
-            xarrays.path_to(kernel, DIRECT + 0x800, numbers.next() >> numbers.below(64));
-            for page in 1..8 {
-                for word in 0..72 {
-                    memory.set(0x1000 * page + 8 * word, 0);
-                }
-            }
-        }
     });
 }
