@@ -103,6 +103,9 @@ pub enum Command {
         /// The image of the kernel's package, with which code is compared [default: /boot/vmlinuz-RELEASE]
         #[arg(long, value_name = "FILE")]
         kernel_image: Option<PathBuf>,
+        /// The files of the kernel's modules, with which their code is compared [default: /lib/modules/RELEASE]
+        #[arg(long, value_name = "FOLDER")]
+        modules: Option<PathBuf>,
         /// Print JSON
         #[arg(long)]
         json: bool,

@@ -9,6 +9,7 @@ mod description;
 pub(crate) mod dump;
 mod information;
 pub mod listing;
+mod module_files;
 mod subject;
 mod symbols;
 #[cfg(test)]
@@ -16,18 +17,20 @@ mod tests;
 
 use crate::events::meaning::{severity, techniques, ATTACK_VERSION};
 use crate::monitor::Code;
-use anyhow::Result;
+use anyhow::{Context, Result};
 use dump::Dump;
 use kyozon_abi::events::EVENT_FINDING;
-use kyozon_monitor::check::{Budget, Check, Step};
+use kyozon_monitor::check::{Budget, Check, Make, Step};
 use kyozon_monitor::class::Class;
 use kyozon_monitor::finding::Finding;
 use kyozon_monitor::kernel::Kernel;
 use kyozon_monitor::registry;
+use kyozon_monitor::text::modules::ModuleTextCheck;
+use module_files::Folder;
 use serde_json::{json, Value};
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 use subject::Subject;
 
@@ -48,12 +51,13 @@ const STEP_MS: u64 = 10;
 const LIVE_STEPS: u32 = 400;
 
 /// Why the check `name` is not run; `None` if it is.
-fn not_run(name: &str, is_live: bool) -> Option<&'static str> {
+fn not_run(name: &str, is_live: bool, has_files: bool) -> Option<&'static str> {
     match name {
         "liveness" if is_live => Some("not run: this command runs, so Linux does"),
         "liveness" => Some("not run: an image stands still"),
         "registers" | "gates" if is_live => Some("not run: a command cannot read registers"),
         "registers" | "gates" => Some("not run: an image has no registers"),
+        "module-text" if !has_files => Some("not run: the files of modules are not at hand"),
         _ => None,
     }
 }
@@ -88,17 +92,29 @@ pub struct Inspection {
     checks: Vec<Outcome>,
 }
 
-/// Runs the checks on the image at `image`, or on this machine. `package` is the kernel's own image if the operator
-/// named one.
+/// Where a kernel is, and what tells how it should be.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// The image of a machine's memory; that of this machine if there is none.
+    pub image: Option<PathBuf>,
+    /// The kernel package's image, if the operator named one.
+    pub package: Option<PathBuf>,
+    /// The folder with the files of the kernel's modules, if the operator named one.
+    pub modules: Option<PathBuf>,
+}
+
+/// Runs the checks on the kernel in `sources`.
 ///
 /// # Errors
 ///
-/// The file is no image of a machine that runs a known Linux, this machine's memory cannot be read, or the named
-/// `package` is unusable.
-pub fn inspect(image: Option<&Path>, package: Option<&Path>) -> Result<Inspection> {
-    let subject = Subject::open(image, package)?;
-    let (release, checks) = subject
-        .with_kernel(|kernel| Ok((kernel.profile.release().to_owned(), run(&subject, kernel)?)))?;
+/// The file is no image of a machine that runs a known Linux, this machine's memory cannot be read, or a named source
+/// is unusable.
+pub fn inspect(sources: &Sources) -> Result<Inspection> {
+    let subject = Subject::open(sources.image.as_deref(), sources.package.as_deref())?;
+    let (release, checks) = subject.with_kernel(|kernel| {
+        let files = subject.module_files(kernel, sources.modules.as_deref())?;
+        Ok((kernel.profile.release().to_owned(), run(&subject, kernel, files)?))
+    })?;
     Ok(Inspection {
         format: subject.dump.format,
         extent: subject.dump.extent(),
@@ -112,10 +128,21 @@ pub fn inspect(image: Option<&Path>, package: Option<&Path>) -> Result<Inspectio
 }
 
 /// Runs the checks until each has made enough passes.
-fn run(subject: &Subject, kernel: &Kernel<'_, Dump>) -> Result<Vec<Outcome>> {
-    let checks = registry::make::<Dump>(kernel.profile, 0)?;
+fn run(
+    subject: &Subject,
+    kernel: &Kernel<'_, Dump>,
+    files: Option<Folder>,
+) -> Result<Vec<Outcome>> {
+    let has_files = files.is_some();
+    let mut checks = registry::make::<Dump>(kernel.profile, 0)?;
+    if let Some(files) = files {
+        let is_replaced =
+            |check: &&mut Box<dyn Check<Dump>>| check.about().name == ModuleTextCheck::ABOUT.name;
+        let check = checks.iter_mut().find(is_replaced).context("there is no check of modules")?;
+        *check = Box::new(ModuleTextCheck::with_files(kernel.profile, Box::new(files))?);
+    }
     let mut running: Vec<Running> =
-        checks.into_iter().map(|check| Running::new(check, subject.is_live)).collect();
+        checks.into_iter().map(|check| Running::new(check, subject.is_live, has_files)).collect();
     let began = Instant::now();
     for step in 0..MAX_STEPS {
         let mut unfinished: Vec<_> =
@@ -150,9 +177,9 @@ struct Running {
 }
 
 impl Running {
-    fn new(check: Box<dyn Check<Dump>>, is_live: bool) -> Self {
+    fn new(check: Box<dyn Check<Dump>>, is_live: bool, has_files: bool) -> Self {
         let name = check.about().name;
-        let not_run = not_run(name, is_live);
+        let not_run = not_run(name, is_live, has_files);
         let outcome = Outcome { name, not_run, items: None, unjudged: 0, findings: Vec::new() };
         Self {
             check,
@@ -252,10 +279,18 @@ impl Inspection {
         self.checks.iter().flat_map(|check| check.findings.iter().map(|it| (check.name, it)))
     }
 
+    /// Whether there are modules, and no files to compare them with.
+    fn lacks_files(&self) -> bool {
+        let named = |name: &str| self.checks.iter().find(|check| check.name == name);
+        let has_modules = named("modules").is_some_and(|check| check.items.unwrap_or(0) > 0);
+        has_modules && named(ModuleTextCheck::ABOUT.name).is_some_and(|it| it.not_run.is_some())
+    }
+
     /// The exit status.
     pub fn status(&self) -> u8 {
-        let is_limited =
-            matches!(self.code, Code::AsFound(_)) || self.checks.iter().any(Outcome::is_limited);
+        let is_limited = matches!(self.code, Code::AsFound(_))
+            || self.lacks_files()
+            || self.checks.iter().any(Outcome::is_limited);
         match self.findings().next() {
             Some(_) => FOUND,
             None if is_limited => UNJUDGED,

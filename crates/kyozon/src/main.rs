@@ -4,6 +4,7 @@ use clap::{CommandFactory, Parser};
 use kyozon::cli::{Bench, Cli, Command};
 use kyozon::events::journal::{self, Journal};
 use kyozon::events::Format;
+use kyozon::inspect::Sources;
 use kyozon::machine::{Machine, ThisMachine};
 use kyozon::typed::Typed;
 use kyozon::{
@@ -85,8 +86,9 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
             }
             return events::print(&mut ThisMachine, &mut io::stdout().lock(), follow, format);
         }
-        Command::Inspect { what: Some(what), image, kernel_image, json } => {
-            let listing = inspect::listing::list(what, image.as_deref(), kernel_image.as_deref())?;
+        Command::Inspect { what: Some(what), image, kernel_image, modules, json } => {
+            let sources = Sources { image, package: kernel_image, modules };
+            let listing = inspect::listing::list(what, &sources)?;
             warn(listing.warning.as_deref());
             match json {
                 true => writeln!(out, "{:#}", listing.json())?,
@@ -94,8 +96,8 @@ fn execute(command: Command) -> anyhow::Result<ExitCode> {
             }
             code = ExitCode::from(listing.status());
         }
-        Command::Inspect { what: None, image, kernel_image, json } => {
-            let inspection = inspect::inspect(image.as_deref(), kernel_image.as_deref())?;
+        Command::Inspect { what: None, image, kernel_image, modules, json } => {
+            let inspection = inspect::inspect(&Sources { image, package: kernel_image, modules })?;
             warn(inspection.warning());
             match json {
                 true => writeln!(out, "{:#}", inspection.json())?,

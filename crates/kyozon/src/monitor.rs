@@ -11,8 +11,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Memory in addition to the copies of text and read-only data, bytes: the microkernel's tables, tasks seen, findings.
-const EXTRA: u64 = 16 << 20;
+/// Memory in addition to the copies of text and read-only data, bytes: the copies of code of modules and BPF programs,
+/// the microkernel's tables, tasks seen, findings.
+const EXTRA: u64 = 28 << 20;
 const MIB: u64 = 1 << 20;
 /// This process's capabilities. CAP_SYSLOG is bit 34 of the effective ones (capabilities(7)).
 const OWN_STATUS: &str = "/proc/self/status";
@@ -187,13 +188,18 @@ impl<'a> Package<'a> {
 
     /// Like [`requirements`], with fingerprints of this image.
     fn requirements(&self, machine: &impl Machine, sources: &Sources<'_>) -> Result<Requirements> {
-        // A kernel without this file has no such mitigation.
-        let calls = machine.read(RETBLEED.as_ref()).unwrap_or_default();
-        let image = self.image(String::from_utf8_lossy(&calls).contains("Stuffing"))?;
+        let image = self.image(counts_calls(machine))?;
         let plain = from_sources(&Sources { image: Some(image), ..*sources });
         let plain = plain.with_context(|| self.file.display().to_string())?;
         Ok(Requirements { code: Code::Package(self.file.to_owned()), ..plain })
     }
+}
+
+/// Whether the kernel counts calls, and has changed its code for it.
+pub fn counts_calls(machine: &impl Machine) -> bool {
+    // A kernel without this file has no such mitigation.
+    let mitigation = machine.read(RETBLEED.as_ref()).unwrap_or_default();
+    String::from_utf8_lossy(&mitigation).contains("Stuffing")
 }
 
 fn random() -> Result<u64> {

@@ -29,6 +29,26 @@ pub fn unpack(image: &[u8]) -> Result<Vec<u8>> {
     Ok(unpacked)
 }
 
+/// Unpacks `file`, which is plain if it has no known compression. The result has at most `bytes` bytes.
+///
+/// # Errors
+///
+/// The file is damaged, or larger than that.
+pub fn unpack_file(file: &[u8], bytes: usize) -> Result<Vec<u8>> {
+    let unpacked = match file {
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            all(ruzstd::decoding::StreamingDecoder::new(file).context("it is damaged")?, bytes)?
+        }
+        [0x1f, 0x8b, ..] => all(flate2::read::GzDecoder::new(file), bytes)?,
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
+            all(lzma_rust2::XzReader::new(file, false), bytes)?
+        }
+        _ => file.to_vec(),
+    };
+    ensure!(unpacked.len() <= bytes, "larger than {} MiB unpacked", bytes >> 20);
+    Ok(unpacked)
+}
+
 /// The payload and its unpacked size. The last four bytes hold the size; for gzip they belong to its own trailer.
 fn find(image: &[u8]) -> Option<(&[u8], usize)> {
     let word = |at: usize| Some(u32::from_le_bytes(*image.get(at..)?.first_chunk()?) as usize);

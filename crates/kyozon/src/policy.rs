@@ -2,7 +2,7 @@
 
 use anyhow::{anyhow, bail, Context, Result};
 use kyozon_monitor::class::Class;
-use kyozon_monitor::policy::{Action, NoRepair, Policy};
+use kyozon_monitor::policy::{Action, Policy, Unsuitable};
 use std::fmt::Write as _;
 use std::path::Path;
 use toml::Table;
@@ -36,8 +36,15 @@ fn read(bytes: &[u8]) -> Result<Policy> {
             let all: Vec<&str> = Action::ALL.iter().map(|action| action.name()).collect();
             anyhow!("{key}: there is no action {name:?}: use one of {}", all.join(", "))
         })?;
-        policy.set(class, action).map_err(|NoRepair| {
-            anyhow!("{key}: the monitor has no repair: use report or restart")
+        policy.set(class, action).map_err(|unsuitable| match unsuitable {
+            Unsuitable::NoRepair => {
+                anyhow!("{key}: the monitor has no repair: use report or restart")
+            }
+            Unsuitable::NoProcess => {
+                anyhow!(
+                    "{key}: it is not about a process that could be stopped: use report or restart"
+                )
+            }
         })?;
     }
     Ok(policy)
@@ -47,11 +54,17 @@ fn read(bytes: &[u8]) -> Result<Policy> {
 pub fn print(policy: &Policy) -> String {
     let mut text = String::from(
         "# What the monitor does about each class of findings, besides the report.\n\
-         # Actions: report (nothing more), restart; where there is a repair, repair and repair-or-restart.\n",
+         # Actions: report (nothing more), restart; where there is a repair, repair and repair-or-restart; where a\n\
+         # process can be stopped, stop.\n",
     );
     for class in Class::ALL {
         let line = format!("{:?} = {:?}", class.name(), policy.of(*class).name());
-        let note = if class.is_repairable() { "# has a repair" } else { "" };
+        let note = match (class.is_repairable(), class.is_about_process()) {
+            (true, true) => "# has a repair; the process can be stopped",
+            (true, false) => "# has a repair",
+            (false, true) => "# the process can be stopped",
+            (false, false) => "",
+        };
         let _ = writeln!(text, "{}", format!("{line:60}{note}").trim_end());
     }
     text
@@ -73,7 +86,7 @@ mod tests {
         assert_eq!(policy.of(Class::TextModified), Action::Repair);
         let printed = print(&policy);
         assert_eq!(read(printed.as_bytes()).expect("a policy"), policy);
-        assert_eq!(printed.lines().count(), 2 + Class::ALL.len());
+        assert_eq!(printed.lines().count(), 3 + Class::ALL.len());
         assert_eq!(read(b"").expect("the default"), Policy::default());
     }
 
@@ -89,6 +102,7 @@ mod tests {
             ("\"hook.hidden\" = \"reboot\"", "no action \"reboot\": use one of report, repair, "),
             ("\"hook.hidden\" = 1", "hook.hidden: its action is not a word"),
             ("\"hook.hidden\" = \"repair\"", "hook.hidden: the monitor has no repair: use report"),
+            ("\"hook.hidden\" = \"stop\"", "hook.hidden: it is not about a process"),
         ] {
             let error = refused(text);
             assert!(error.starts_with("the policy p.toml is unusable: "), "{error}");

@@ -1,15 +1,16 @@
 //! `kyozon inspect` on an image of a real kernel's memory in which words and pages were changed at random: it ends in
 //! time, with a result or an error.
 //!
-//! `KYOZON_IMAGE` names the image, which is as before at the end. `KYOZON_KERNEL_IMAGE` is the kernel package's.
+//! `KYOZON_IMAGE` names the image, which is as before at the end. `KYOZON_KERNEL_IMAGE` is the kernel package's,
+//! `KYOZON_MODULES` the folder with its modules.
 //! `KYOZON_MUTATIONS` (default 20) is the number of mutations, and `KYOZON_SEED` (default 1) the first one's seed.
 
-use kyozon::inspect::{inspect, FOUND, UNJUDGED};
+use kyozon::inspect::{inspect, Sources, FOUND, UNJUDGED};
 use kyozon_monitor::random::Random;
 use std::env::var;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 const PAGE: u64 = 4096;
@@ -93,8 +94,12 @@ fn number(name: &str, default: u64) -> u64 {
 #[ignore = "needs an image"]
 fn mutated_images_end_in_time() {
     let path = var("KYOZON_IMAGE").expect("KYOZON_IMAGE");
-    let (path, package) = (Path::new(&path), var("KYOZON_KERNEL_IMAGE").ok());
-    let package = package.as_deref().map(Path::new);
+    let named = |name: &str| var(name).ok().map(PathBuf::from);
+    let sources = Sources {
+        image: Some(PathBuf::from(&path)),
+        package: named("KYOZON_KERNEL_IMAGE"),
+        modules: named("KYOZON_MODULES"),
+    };
     let file = File::options().read(true).write(true).open(path).expect("open the image");
     let pages = file.metadata().expect("its size").len() / PAGE;
     let mut image = Image { file, pages, before: Vec::new() };
@@ -107,7 +112,7 @@ fn mutated_images_end_in_time() {
         }
         eprintln!("seed {seed}");
         let began = Instant::now();
-        match inspect(Some(path), package).map(|inspection| inspection.status()) {
+        match inspect(&sources).map(|inspection| inspection.status()) {
             Ok(FOUND) => found += 1,
             Ok(UNJUDGED) => unjudged += 1,
             Ok(_) => clean += 1,

@@ -100,7 +100,7 @@ fn monitor_gets_profile_and_memory() {
     assert_eq!((profile.release(), machine.images), ("6.99-none", 3));
     assert_eq!(
         (machine.parameter, machine.memory),
-        (MONITOR_REPORT_ONLY | MONITOR_EXPECTED, 46 << 20)
+        (MONITOR_REPORT_ONLY | MONITOR_EXPECTED, 58 << 20)
     );
     let mut machine = Fake::default();
     load(&mut machine, &options(&["--module", "x.ko", "--memory", "1G"])).unwrap();
@@ -210,7 +210,7 @@ fn unsuitable_kernels_are_refused_before_any_change() {
     assert!(text.ends_with("monitor.bin: no such file"), "{text}");
     assert_eq!(
         error(&|_| (), &["--memory", "45M"]),
-        "the monitor needs 46M of memory for this kernel: use --memory 46M or more, or leave --memory out"
+        "the monitor needs 58M of memory for this kernel: use --memory 58M or more, or leave --memory out"
     );
 }
 

@@ -83,8 +83,11 @@ pub fn techniques(class: Class) -> &'static [&'static str] {
         | Class::RodataModifiedBeforeLoad
         | Class::RegisterModified
         | Class::InterruptTableModified
+        | Class::DescriptorModified
         | Class::ProcessListDamaged
-        | Class::HookModified => &[ROOTKIT],
+        | Class::HookModified
+        | Class::ModuleTextModified
+        | Class::BpfProgramModified => &[ROOTKIT],
         Class::ProcessHidden | Class::BpfProgramHidden => &[ROOTKIT, HIDE_ARTIFACTS],
         Class::HookHidden | Class::HookSensitive => &[ROOTKIT, MODULE],
         Class::ModuleHidden => &[ROOTKIT, MODULE, HIDE_ARTIFACTS],

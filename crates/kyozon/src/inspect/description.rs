@@ -28,7 +28,7 @@ pub struct Description {
     /// Addresses of the image's first byte.
     text: u64,
     text_physical: u64,
-    calls_changed: bool,
+    pub calls_changed: bool,
 }
 
 impl Description {

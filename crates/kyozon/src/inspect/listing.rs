@@ -1,23 +1,24 @@
-//! `kyozon inspect tasks`, `modules`, `bpf`, `hooks`: what the kernel's memory has, beside what Linux tells user space.
+//! `kyozon inspect tasks`, `modules`, `bpf`, `hooks`, `memory`: what the kernel's memory has, beside what Linux tells
+//! user space.
 //!
 //! On a machine that runs, both change all the time. A difference counts only if every one of several looks has it.
 
 use super::bpf_ids;
 use super::dump::Dump;
+use super::module_files::Folder;
 use super::subject::Subject;
-use super::{FOUND, UNJUDGED};
+use super::{Sources, FOUND, UNJUDGED};
 use crate::groups::{size, table};
 use anyhow::{ensure, Context, Result};
 use clap::ValueEnum;
 use kyozon_channel::events::printable;
 use kyozon_monitor::kernel::Kernel;
-use kyozon_monitor::{bpf, hooks, modules, tasks};
+use kyozon_monitor::{bpf, hooks, mappings, modules, tasks};
 use serde_json::{json, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 /// Number of looks at a machine that runs, and maximum number while something says that it begins or ends: nothing does
 /// for so long.
@@ -33,6 +34,9 @@ const MODULE_LIST: &str = "/proc/modules";
 const MODULE_FOLDERS: &str = "/sys/module";
 /// Linux's listing of BPF programs.
 const BPF_IDS: &str = "bpf(2)";
+/// What lacks code that nobody owns, and what lacks memory that can be both written and executed.
+const LISTED: &str = "a listed module or program";
+const READ_ONLY: &str = "read-only memory";
 /// What lacks an object that only Linux's listings have.
 const NOWHERE: &str = "any structure of the kernel";
 
@@ -47,6 +51,8 @@ pub enum What {
     Bpf,
     /// What Linux calls outside of its own code: handlers, timers, operations
     Hooks,
+    /// What the kernel can execute
+    Memory,
 }
 
 /// An object in the kernel's memory, or in Linux's listings.
@@ -80,14 +86,13 @@ pub struct Listing {
     pub warning: Option<String>,
 }
 
-/// Lists `what` of the image at `image`, or of this machine. `package` is the kernel's own image if the operator named
-/// one.
+/// Lists `what` of the kernel in `sources`.
 ///
 /// # Errors
 ///
 /// Those of [`inspect`](super::inspect), or Linux does not show this process what it shows others.
-pub fn list(what: What, image: Option<&Path>, package: Option<&Path>) -> Result<Listing> {
-    let subject = Subject::open(image, package)?;
+pub fn list(what: What, sources: &Sources) -> Result<Listing> {
+    let subject = Subject::open(sources.image.as_deref(), sources.package.as_deref())?;
     if subject.is_live && what == What::Tasks {
         let own = fs::read_link(OWN_NAMESPACE).context(OWN_NAMESPACE)?;
         ensure!(
@@ -98,15 +103,22 @@ pub fn list(what: What, image: Option<&Path>, package: Option<&Path>) -> Result<
     let mut agreed = Look::new();
     let mut is_complete = true;
     subject.with_kernel(|kernel| {
+        let files = match what {
+            What::Modules | What::Hooks => {
+                subject.module_files(kernel, sources.modules.as_deref())?
+            }
+            _ => None,
+        };
         for number in 1.. {
             let mut look = Look::new();
             for _ in 0..if subject.is_live { TRIES } else { 1 } {
                 subject.pause();
                 (look, is_complete) = match what {
                     What::Tasks => tasks(kernel, subject.is_live)?,
-                    What::Modules => modules(kernel, subject.is_live)?,
+                    What::Modules => modules(kernel, subject.is_live, files.as_ref())?,
                     What::Bpf => programs(kernel, subject.is_live)?,
-                    What::Hooks => hooks(kernel)?,
+                    What::Hooks => hooks(kernel, files.as_ref())?,
+                    What::Memory => memory(kernel)?,
                 };
                 if is_complete {
                     break;
@@ -126,9 +138,10 @@ pub fn list(what: What, image: Option<&Path>, package: Option<&Path>) -> Result<
     })?;
     let (name, titles): (_, &[_]) = match what {
         What::Tasks => ("task", &["PID", "TID", "NAME", "NOT IN"]),
-        What::Modules => ("module", &["NAME", "SIZE", "TAINTS", "NOT IN"]),
+        What::Modules => ("module", &["NAME", "SIZE", "TAINTS", "FILE", "NOT IN"]),
         What::Bpf => ("BPF program", &["ID", "NAME", "BYTES", "NOT IN"]),
-        What::Hooks => ("hook", &["KIND", "OBJECT", "LEADS TO", "OWNER", "NOT IN"]),
+        What::Hooks => ("hook", &["KIND", "OBJECT", "LEADS TO", "OWNER", "FILE", "NOT IN"]),
+        What::Memory => ("piece", &["START", "SIZE", "ACCESS", "OWNER", "NOT IN"]),
     };
     Ok(Listing { titles, name, rows: sorted(agreed), is_complete, warning: subject.warning })
 }
@@ -208,7 +221,11 @@ fn tasks(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
     Ok((look, listed.is_complete))
 }
 
-fn modules(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
+fn modules(
+    kernel: &Kernel<'_, Dump>,
+    is_live: bool,
+    files: Option<&Folder>,
+) -> Result<(Look, bool)> {
     let mut told: [(&'static str, BTreeSet<String>); 2] =
         [(MODULE_LIST, BTreeSet::new()), (MODULE_FOLDERS, BTreeSet::new())];
     if is_live {
@@ -229,14 +246,21 @@ fn modules(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
                 absent.insert(place);
             }
         }
+        let file = file(files, &module);
         let row = Row {
-            cells: vec![module.name.clone(), size(module.bytes), taints(module.taints)],
+            cells: vec![
+                module.name.clone(),
+                size(module.bytes),
+                taints(module.taints),
+                file.clone().unwrap_or_else(|| "-".into()),
+            ],
             is_shown: true,
             object: json!({
                 "name": module.name,
                 "address": format!("{:#x}", module.address),
                 "bytes": module.bytes,
                 "taints": taints(module.taints),
+                "file": file,
                 "live": module.is_live,
             }),
             absent,
@@ -247,7 +271,7 @@ fn modules(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
     let [(_, listed), (_, folders)] = told;
     for name in listed.into_iter().chain(folders) {
         let row = Row {
-            cells: vec![name.clone(), "-".into(), "-".into()],
+            cells: vec![name.clone(), "-".into(), "-".into(), "-".into()],
             absent: BTreeSet::from([NOWHERE]),
             ..Row::default()
         };
@@ -309,37 +333,78 @@ fn taints(bits: u64) -> String {
     }
 }
 
-fn hooks(kernel: &Kernel<'_, Dump>) -> Result<(Look, bool)> {
+/// The file of `module`, for people.
+fn file(files: Option<&Folder>, module: &modules::listing::Module) -> Option<String> {
+    let path = files?.path(&module.name, &module.notes)?;
+    Some(path.display().to_string())
+}
+
+fn hooks(kernel: &Kernel<'_, Dump>, files: Option<&Folder>) -> Result<(Look, bool)> {
     let listed = hooks::listing::list(kernel)?;
+    let modules = modules::listing::list(kernel)?.unwrap_or_default();
+    let paths: BTreeMap<String, String> = modules
+        .iter()
+        .filter_map(|module| Some((format!("module {}", module.name), file(files, module)?)))
+        .collect();
     let mut look = Look::new();
     for hook in listed.hooks {
         let target = format!("{:#x}", hook.target);
+        let file = hook.owner.as_ref().and_then(|owner| paths.get(owner));
         let row = Row {
             cells: vec![
                 hook.kind.into(),
                 hook.object.clone(),
                 target.clone(),
                 hook.owner.clone().unwrap_or_else(|| "nobody".into()),
+                file.cloned().unwrap_or_else(|| "-".into()),
             ],
             is_shown: true,
-            absent: hook
-                .owner
-                .is_none()
-                .then_some("a listed module or program")
-                .into_iter()
-                .collect(),
+            absent: hook.owner.is_none().then_some(LISTED).into_iter().collect(),
             object: json!({
                 "kind": hook.kind,
                 "object": hook.object,
                 "function": hook.function,
                 "target": target,
                 "owner": hook.owner,
+                "file": file,
             }),
             ..Row::default()
         };
         look.insert(row.cells.join("\0"), row);
     }
     Ok((look, listed.is_complete))
+}
+
+fn memory(kernel: &Kernel<'_, Dump>) -> Result<(Look, bool)> {
+    let listed = mappings::listing::list(kernel)?;
+    let mut look = Look::new();
+    for piece in listed.pieces {
+        let bytes = piece.end - piece.start;
+        let access = if piece.is_writable { "rwx" } else { "r-x" };
+        let absent =
+            [piece.owner.is_none().then_some(LISTED), piece.is_writable.then_some(READ_ONLY)];
+        let row = Row {
+            cells: vec![
+                format!("{:#x}", piece.start),
+                size(bytes),
+                access.into(),
+                piece.owner.clone().unwrap_or_else(|| "nobody".into()),
+            ],
+            order: piece.start,
+            is_shown: true,
+            absent: absent.into_iter().flatten().collect(),
+            object: json!({
+                "start": format!("{:#x}", piece.start),
+                "bytes": bytes,
+                "writable": piece.is_writable,
+                "owner": piece.owner,
+            }),
+            ..Row::default()
+        };
+        look.insert(format!("{:#x}", piece.start), row);
+    }
+    let lacks_tables = !kernel.memory.take_lacking().is_empty();
+    Ok((look, listed.is_complete && !lacks_tables))
 }
 
 impl Listing {

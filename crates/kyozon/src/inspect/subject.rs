@@ -2,9 +2,10 @@
 
 use super::description::Description;
 use super::dump::Dump;
+use super::module_files::Folder;
 use crate::machine::ThisMachine;
 use crate::monitor::{self, Code};
-use anyhow::{Context, Result};
+use anyhow::{bail, Context, Result};
 use kyozon_monitor::kernel::Kernel;
 use kyozon_monitor::profile::Profile;
 use std::path::{Path, PathBuf};
@@ -28,6 +29,8 @@ pub struct Subject {
     pub warning: Option<String>,
     /// Whether the kernel runs.
     pub is_live: bool,
+    /// Whether the kernel counts calls, and has changed its code for it.
+    calls_changed: bool,
 }
 
 impl Subject {
@@ -49,7 +52,9 @@ impl Subject {
         let shown = || path.display().to_string();
         let description = Description::find(&dump).with_context(shown)?;
         let (profile, code, warning) = description.profile(package).with_context(shown)?;
-        Ok(Self { path: path.to_owned(), dump, profile, code, warning, is_live: false })
+        let calls_changed = description.calls_changed;
+        let path = path.to_owned();
+        Ok(Self { path, dump, profile, code, warning, is_live: false, calls_changed })
     }
 
     fn of_this_machine(package: Option<&Path>) -> Result<Self> {
@@ -59,7 +64,8 @@ impl Subject {
         )?;
         let monitor::Requirements { profile, code, warning, .. } =
             monitor::requirements(&ThisMachine, package)?;
-        Ok(Self { path, dump, profile, code, warning, is_live: true })
+        let calls_changed = monitor::counts_calls(&ThisMachine);
+        Ok(Self { path, dump, profile, code, warning, is_live: true, calls_changed })
     }
 
     /// Calls `with` with the kernel.
@@ -68,6 +74,23 @@ impl Subject {
             Profile::decode(&self.profile).with_context(|| self.path.display().to_string())?;
         self.dump.take_lacking();
         with(&Kernel::new(&profile, &self.dump))
+    }
+
+    /// The files of the modules of `kernel`: in `folder`, or in the usual one. `None` if there are none.
+    ///
+    /// # Errors
+    ///
+    /// The named `folder` has none.
+    pub fn module_files(
+        &self,
+        kernel: &Kernel<'_, Dump>,
+        folder: Option<&Path>,
+    ) -> Result<Option<Folder>> {
+        let files = Folder::open(folder, kernel.profile.release(), self.calls_changed);
+        match folder {
+            Some(folder) if files.is_none() => bail!("{}: there are no modules", folder.display()),
+            _ => Ok(files),
+        }
     }
 
     /// Lets the kernel run, if it does, and has its memory read again.
