@@ -29,9 +29,9 @@ extern struct attack hide_list, hide_forged, hide_list_pid, hide_again;
 extern struct attack hide_twice, hide_thread, hide_handler, hide_probe;
 extern struct attack patch_text, patch_rodata, patch_swapped, patch_behind, filter_symbol;
 extern struct attack hook_lstar, hook_cstar, clear_wp, clear_smep, set_breakpoint;
-extern struct attack move_idt, hook_gate;
+extern struct attack move_idt, hook_gate, make_call_gate, move_stack;
 extern struct attack hide_module, hide_module_sysfs, hide_module_all, clear_taint;
-extern struct attack hide_bpf;
+extern struct attack hide_bpf, patch_bpf, patch_module;
 extern struct attack exec_memory, writable_exec_memory;
 extern struct attack filter_process;
 extern struct attack hook_netfilter, hook_packet, hook_keyboard, hook_notifier;
@@ -64,6 +64,21 @@ int set_listed(bool listed);
 u8 *alias_map(const u8 *at);
 void alias_unmap(u8 *alias);
 void overwrite(u8 *alias, const u8 *bytes, size_t count);
+
+/* A change of at most PATCH_MAX bytes of code or read-only data. */
+#define PATCH_MAX	8
+
+struct patch {
+	u8 *at, old[PATCH_MAX], bad[PATCH_MAX];
+	size_t bytes;
+};
+
+int patch_begin(struct attack *attack, struct patch *patch);
+bool patch_present(const struct patch *patch);
+void patch_undo(struct patch *patch);
+
+/* Makes the code at @at return 0. */
+int patch_to_zero(struct attack *attack, struct patch *patch, u8 *at);
 
 /* root.c: attempts against a cokernel; @line is the rest after "root" */
 int root_try(char *line);

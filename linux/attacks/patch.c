@@ -16,24 +16,30 @@
 
 #include "attacks.h"
 
-#define PATCH_MAX	8
-
 static const u8 return_zero[] = { 0x31, 0xc0, 0xc3 };	/* xor %eax,%eax; ret */
 
-struct patch {
-	u8 *at, old[PATCH_MAX], bad[PATCH_MAX];
-	size_t bytes;
-};
+static bool in_module(const u8 *at)
+{
+	return (unsigned long)at >= MODULES_VADDR && (unsigned long)at < MODULES_END;
+}
 
 u8 *alias_map(const u8 *at)
 {
 	struct page *pages[2];
-	unsigned long physical = __pa(at);
+	u8 *alias;
 
-	pages[0] = pfn_to_page(PHYS_PFN(physical));
-	pages[1] = pfn_to_page(PHYS_PFN(physical) + 1);
-	at = vmap(pages, ARRAY_SIZE(pages), VM_MAP, PAGE_KERNEL);
-	return at ? (u8 *)at + offset_in_page(physical) : NULL;
+	if (in_module(at)) {
+		pages[0] = vmalloc_to_page(at);
+		if (!pages[0])
+			return NULL;
+		/* Behind the last page, there is none. */
+		pages[1] = vmalloc_to_page(at + PAGE_SIZE) ?: pages[0];
+	} else {
+		pages[0] = pfn_to_page(PHYS_PFN(__pa(at)));
+		pages[1] = pages[0] + 1;
+	}
+	alias = vmap(pages, ARRAY_SIZE(pages), VM_MAP, PAGE_KERNEL);
+	return alias ? alias + offset_in_page(at) : NULL;
 }
 
 void alias_unmap(u8 *alias)
@@ -64,12 +70,12 @@ static bool in_kernel_image(unsigned long at, size_t bytes)
 	       (at >= data && at + bytes <= data_end);
 }
 
-static int patch_begin(struct attack *attack, struct patch *patch)
+int patch_begin(struct attack *attack, struct patch *patch)
 {
 	unsigned long flags;
 	u8 *alias;
 
-	if (!in_kernel_image((unsigned long)patch->at, patch->bytes))
+	if (!in_kernel_image((unsigned long)patch->at, patch->bytes) && !in_module(patch->at))
 		return -EFAULT;
 	alias = alias_map(patch->at);
 	if (!alias)
@@ -86,12 +92,12 @@ static int patch_begin(struct attack *attack, struct patch *patch)
 	return 0;
 }
 
-static bool patch_present(struct patch *patch)
+bool patch_present(const struct patch *patch)
 {
 	return !memcmp(patch->at, patch->bad, patch->bytes);
 }
 
-static void patch_undo(struct patch *patch)
+void patch_undo(struct patch *patch)
 {
 	u8 *alias;
 
@@ -104,6 +110,14 @@ static void patch_undo(struct patch *patch)
 	alias_unmap(alias);
 }
 
+int patch_to_zero(struct attack *attack, struct patch *patch, u8 *at)
+{
+	patch->at = at;
+	patch->bytes = sizeof(return_zero);
+	memcpy(patch->bad, return_zero, sizeof(return_zero));
+	return patch_begin(attack, patch);
+}
+
 static struct patch text;
 
 /* [FUNCTION[+OFFSET]]: returns 0 from there on. Default: getuid, so every user seems to be root. */
@@ -114,10 +128,7 @@ static int text_begin(struct attack *attack, char *argument)
 
 	if (!at)
 		return -ENOENT;
-	text.at = (u8 *)at;
-	text.bytes = sizeof(return_zero);
-	memcpy(text.bad, return_zero, sizeof(return_zero));
-	return patch_begin(attack, &text);
+	return patch_to_zero(attack, &text, (u8 *)at);
 }
 
 static void text_undo(struct attack *attack)
@@ -135,6 +146,35 @@ struct attack patch_text = {
 	.begin = text_begin,
 	.undo = text_undo,
 	.present = text_present,
+};
+
+static struct patch module;
+
+/* FUNCTION[+OFFSET] of a module: returns 0 from there on. */
+static int module_begin(struct attack *attack, char *argument)
+{
+	unsigned long at = symbol_with_offset(argument);
+
+	if (!at || !in_module((u8 *)at))
+		return -ENOENT;
+	return patch_to_zero(attack, &module, (u8 *)at);
+}
+
+static void module_undo(struct attack *attack)
+{
+	patch_undo(&module);
+}
+
+static bool module_present(struct attack *attack)
+{
+	return patch_present(&module);
+}
+
+struct attack patch_module = {
+	.name = "patch-module",
+	.begin = module_begin,
+	.undo = module_undo,
+	.present = module_present,
 };
 
 static struct patch rodata;

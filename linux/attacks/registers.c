@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Changes system registers of every CPU, and gates of the interrupt table.
+ * Changes system registers of every CPU, gates of the interrupt table, and a
+ * CPU's descriptors and stacks.
  * Nothing calls the changed entries, except for LSTAR's: the module's entry
  * leads on to Linux's. The page tables of user mode have no module if the kernel
  * isolates page tables: hook-lstar and move-idt refuse such a kernel.
@@ -42,11 +43,18 @@ static noinline void unused_entry(void)
 	asm volatile("");
 }
 
-/* A register of every CPU, with its value before and after. */
+/* A register of every CPU, or of one, with its value before and after. */
 struct change {
 	u64 (*read)(void);
 	void (*write)(u64 value);
 	u64 old, bad;
+	bool on_one;
+	unsigned int cpu;
+};
+
+struct reading {
+	struct change *change;
+	u64 now;
 };
 
 static void write_bad(void *change)
@@ -59,23 +67,53 @@ static void write_old(void *change)
 	((struct change *)change)->write(((struct change *)change)->old);
 }
 
+static int on_cpus(struct change *change, smp_call_func_t write)
+{
+	if (change->on_one)
+		return smp_call_function_single(change->cpu, write, change, 1);
+	on_each_cpu(write, change, 1);
+	return 0;
+}
+
+/* [CPU]: on that CPU alone. */
+static int change_parse(struct change *change, const char *argument)
+{
+	change->on_one = *argument;
+	return *argument ? kstrtouint(argument, 0, &change->cpu) : 0;
+}
+
 static int change_begin(struct attack *attack, struct change *change)
 {
 	unsigned long flags;
+	int error;
 
 	snprintf(attack->about, sizeof(attack->about), "%#llx was %#llx", change->bad,
 		 change->old);
 	attack->tsc = rdtsc_ordered();
-	on_each_cpu(write_bad, change, 1);
+	error = on_cpus(change, write_bad);
+	if (error)
+		return error;
 	local_irq_save(flags);
 	attack_done(attack);
 	local_irq_restore(flags);
 	return 0;
 }
 
+static void read_now(void *value)
+{
+	struct change *change = ((struct reading *)value)->change;
+
+	((struct reading *)value)->now = change->read();
+}
+
 static bool change_present(struct change *change)
 {
-	return change->read() == change->bad;
+	struct reading value = { .change = change };
+
+	if (!change->on_one)
+		return change->read() == change->bad;
+	return !smp_call_function_single(change->cpu, read_now, &value, 1) &&
+	       value.now == change->bad;
 }
 
 #define MSR_ACCESS(name, number)					\
@@ -120,7 +158,7 @@ static void cr4_write(u64 value)
 #define ATTACK(name_, text_, change_)					\
 	static void name_##_undo(struct attack *attack)			\
 	{								\
-		on_each_cpu(write_old, &change_, 1);			\
+		on_cpus(&change_, write_old);				\
 	}								\
 	static bool name_##_present(struct attack *attack)		\
 	{								\
@@ -135,10 +173,12 @@ static void cr4_write(u64 value)
 
 static struct change lstar = { .read = lstar_read, .write = lstar_write };
 
-static int hook_lstar_begin(struct attack *attack, char *unused)
+static int hook_lstar_begin(struct attack *attack, char *argument)
 {
 	if (boot_cpu_has(X86_FEATURE_PTI))
 		return -EOPNOTSUPP;
+	if (change_parse(&lstar, argument))
+		return -EINVAL;
 	lstar.old = lstar_old = lstar_read();
 	lstar.bad = (u64)lstar_hook;
 	return change_begin(attack, &lstar);
@@ -237,12 +277,14 @@ static void table_write(u64 value)
 
 static struct change table = { .read = table_read, .write = table_write };
 
-static int move_idt_begin(struct attack *attack, char *unused)
+static int move_idt_begin(struct attack *attack, char *argument)
 {
 	static gate_desc copy[256] __aligned(PAGE_SIZE);
 
 	if (boot_cpu_has(X86_FEATURE_PTI))
 		return -EOPNOTSUPP;
+	if (change_parse(&table, argument))
+		return -EINVAL;
 	table.old = table_read();
 	memcpy(copy, (void *)table.old, sizeof(copy));
 	table.bad = (u64)copy;
@@ -306,4 +348,104 @@ struct attack hook_gate = {
 	.begin = hook_gate_begin,
 	.undo = hook_gate_undo,
 	.present = hook_gate_present,
+};
+
+/* [CPU]: that CPU's, the first one's by default. */
+static int parse_cpu(const char *argument, unsigned int *cpu)
+{
+	*cpu = 0;
+	if (*argument && kstrtouint(argument, 0, cpu))
+		return -EINVAL;
+	return cpu_online(*cpu) ? 0 : -EINVAL;
+}
+
+/*
+ * A gate in the place of the local descriptor table, which few processes have:
+ * user mode can call the kernel by it.
+ */
+#define CALL_GATE_TYPE	0xec
+
+static struct {
+	u64 *at, old[2], bad[2];
+} call_gate;
+
+static bool call_gate_present(struct attack *attack)
+{
+	return READ_ONCE(*call_gate.at) == call_gate.bad[0];
+}
+
+static int call_gate_begin(struct attack *attack, char *argument)
+{
+	u64 entry = (u64)unused_entry;
+	unsigned long flags;
+	unsigned int cpu;
+
+	if (parse_cpu(argument, &cpu))
+		return -EINVAL;
+	call_gate.at = (u64 *)&get_cpu_gdt_rw(cpu)[GDT_ENTRY_LDT];
+	memcpy(call_gate.old, call_gate.at, sizeof(call_gate.old));
+	call_gate.bad[0] = (entry & 0xffff) | (u64)__KERNEL_CS << 16 |
+			   (u64)CALL_GATE_TYPE << 40 | (entry >> 16 & 0xffff) << 48;
+	call_gate.bad[1] = entry >> 32;
+	snprintf(attack->about, sizeof(attack->about), "CPU %u", cpu);
+	local_irq_save(flags);
+	attack->tsc = rdtsc_ordered();
+	memcpy(call_gate.at, call_gate.bad, sizeof(call_gate.bad));
+	attack_done(attack);
+	local_irq_restore(flags);
+	return 0;
+}
+
+static void call_gate_undo(struct attack *attack)
+{
+	memcpy(call_gate.at, call_gate.old, sizeof(call_gate.old));
+}
+
+struct attack make_call_gate = {
+	.name = "make-call-gate",
+	.begin = call_gate_begin,
+	.undo = call_gate_undo,
+	.present = call_gate_present,
+};
+
+/* Another stack for double faults, of which there are none. */
+static struct {
+	u64 *at, old;
+} fault_stack;
+
+static u64 other_stack[64];
+
+static bool move_stack_present(struct attack *attack)
+{
+	return READ_ONCE(*fault_stack.at) != fault_stack.old;
+}
+
+static int move_stack_begin(struct attack *attack, char *argument)
+{
+	unsigned long flags;
+	unsigned int cpu;
+
+	if (parse_cpu(argument, &cpu))
+		return -EINVAL;
+	fault_stack.at = &per_cpu(cpu_tss_rw, cpu).x86_tss.ist[IST_INDEX_DF];
+	fault_stack.old = *fault_stack.at;
+	snprintf(attack->about, sizeof(attack->about), "CPU %u", cpu);
+	local_irq_save(flags);
+	attack->tsc = rdtsc_ordered();
+	WRITE_ONCE(*fault_stack.at, (u64)(other_stack + ARRAY_SIZE(other_stack)));
+	attack_done(attack);
+	local_irq_restore(flags);
+	return 0;
+}
+
+static void move_stack_undo(struct attack *attack)
+{
+	WRITE_ONCE(*fault_stack.at, fault_stack.old);
+}
+
+struct attack move_stack = {
+	.name = "move-stack",
+	.begin = move_stack_begin,
+	.undo = move_stack_undo,
+	.present = move_stack_present,
 };
