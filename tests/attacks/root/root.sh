@@ -150,9 +150,11 @@ try() {
 	echo "case $name: $actual"
 	[ $mode = none ] && expected=$control || expected=$wall
 	if [ "$actual" != $expected ]; then
-		echo "case $name: $actual, expected $expected" >&2
-		cat /tmp/found /tmp/attempt /tmp/ticks /proc/kyozon-attacks >&2 2>/dev/null
-		kyozon events | tail -n 5 >&2
+		{
+			echo "$actual, expected $expected"
+			cat /tmp/found /tmp/attempt /tmp/ticks /proc/kyozon-attacks 2>/dev/null
+			kyozon events | tail -n 5
+		} | sed "s/^/case $name: /" >&2
 	fi
 	after
 	kyozon unload >/dev/null || exit 1

@@ -1,5 +1,7 @@
 # inspect.sh clean|hidden|refused: what kyozon inspect prints in each case, and its exit status.
 insmod /m/kyozon-attacks.ko 2>/dev/null
+files=/lib/modules/$(uname -r)/updates
+mkdir -p "$files" && cp /m/kyozon-attacks.ko "$files"
 
 inspect() {
 	kyozon inspect "$@" 2>&1
@@ -19,6 +21,7 @@ clean)
 	bpf tracepoint sched_switch 100000 & program=$!
 	sleep 1
 	inspect bpf
+	inspect memory
 	kill $program
 	;;
 hidden)

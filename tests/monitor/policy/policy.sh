@@ -1,9 +1,13 @@
 attacks=/proc/kyozon-attacks
 
-# watch ACTION: loads the monitor, which does ACTION about changed text, and waits until it watches.
+# watch ACTION CLASS...: loads the monitor, which does ACTION about each class, and waits until it watches.
 watch() {
 	insmod /m/kyozon-attacks.ko 2>/dev/null
-	echo "\"kernel.text.modified\" = \"$1\"" >/tmp/policy
+	action=$1
+	shift
+	for class; do
+		echo "\"$class\" = \"$action\""
+	done >/tmp/policy
 	# With a real-time clock, an emulator on a busy machine stalls for long: much budget, many ticks.
 	kyozon load --hz 1000 --budget 10000 --policy /tmp/policy --serial 0x3e8 >/dev/null || exit 1
 	for turn in $(seq 300); do
@@ -21,4 +25,15 @@ attack() {
 		sleep 0.1
 	done
 	echo not found
+}
+
+# ended PID: prints how the process ended, and what the monitor did about it.
+ended() {
+	wait "$1"
+	echo "status $?"
+	for turn in $(seq 100); do
+		kyozon events | grep -q "pid $1: gone" && break
+		sleep 0.1
+	done
+	kyozon events | sed -n "s/, pid $1:/:/p" | grep -E ' REPAIR | gone' | sed 's/^[^ ]* *//'
 }

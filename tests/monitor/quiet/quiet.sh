@@ -164,6 +164,32 @@ devices() {
 	umount /tmp/o/u 2>/dev/null
 }
 
+# Programs of users that give privileges, and user namespaces.
+users() {
+	[ -x /tmp/set-user-id ] || { cp "$(which victim)" /tmp/set-user-id && chmod 4755 /tmp/set-user-id; }
+	pick program shell namespace
+	/tmp/set-user-id gains $picked && /tmp/set-user-id storm 10 && gained=$((gained + 1))
+}
+
+# A process that uses too much memory is killed.
+shortage() {
+	group=/sys/fs/cgroup/quiet
+	[ -e /sys/fs/cgroup/cgroup.procs ] || mount -t cgroup2 cgroup2 /sys/fs/cgroup || return
+	echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+	mkdir -p $group && echo 4M >$group/memory.max && echo 0 >$group/memory.swap.max 2>/dev/null
+	sh -c "echo 0 >$group/cgroup.procs && exec dd if=/dev/zero of=/dev/null bs=64M count=1" 2>/dev/null
+	[ $? != 137 ] || killed=$((killed + 1))
+}
+
+# A CPU that is not the cokernel's goes and comes. Behind the wall none may go.
+unplug() {
+	kyozon status | grep -q 'on CPU 0, without isolation' || return 0
+	cpu=/sys/devices/system/cpu/cpu1/online
+	[ -w $cpu ] && echo 0 >$cpu && unplugged=$((unplugged + 1))
+	work
+	[ -w $cpu ] && echo 1 >$cpu
+}
+
 storm() {
 	pick forks orphans threads groups execs sessions spaces
 	roll 40
@@ -191,14 +217,14 @@ now() {
 	cut -d . -f 1 /proc/uptime
 }
 
-loads=0 traced=0 probed=0 optimized=0 attached=0 storms=0 rounds=0
+loads=0 traced=0 probed=0 optimized=0 attached=0 storms=0 gained=0 killed=0 unplugged=0 rounds=0
 background &
 worker=$!
 end=$(($(now) + seconds))
 left=
 # Every action at least once, in random order.
 while [ $(now) -lt $end ] || [ $rounds = 0 ]; do
-	left=${left:-modules tracer probes events programs switches storm devices}
+	left=${left:-modules tracer probes events programs switches storm devices users shortage unplug}
 	pick $left
 	action=$picked rest=
 	for one in $left; do [ $one = $action ] || rest="$rest $one"; done
@@ -210,4 +236,5 @@ done
 kill $worker
 wait
 echo nop >$tracing/current_tracer
-echo "rounds $rounds loads $loads traced $traced probed $probed optimized $optimized attached $attached storms $storms"
+echo "rounds $rounds loads $loads traced $traced probed $probed optimized $optimized attached $attached" \
+	"storms $storms gained $gained killed $killed unplugged $unplugged"

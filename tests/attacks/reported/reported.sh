@@ -1,4 +1,4 @@
-# privileges.sh, with $isolation: loads the monitor with its defaults, lets processes gain privileges from Linux, runs
+# reported.sh, with $isolation: loads the monitor with its defaults, lets processes gain privileges from Linux, runs
 # the attacks of /cases, and prints their outcome.
 #
 # A case defines attack(), on the process $victim, $found, how the text of its finding begins, and what kind of process

@@ -1,0 +1,3 @@
+# A listing of sockets is shown by another function.
+attack="patch-rodata tcp4_seq_ops 3 udp4_seq_show"
+is_back() { grep -q gone /proc/kyozon-attacks; }
