@@ -7,7 +7,7 @@
 use super::cokernel::{MODES, WATCHED};
 use super::{described, qemu_version};
 use crate::kernels::Kernel;
-use crate::{batch, cache, module, product, spec::Spec};
+use crate::{batch, cache, module, product, scenario, spec::Spec};
 use anyhow::{ensure, Context, Result};
 use kyozon_monitor::random::Random;
 use kyozon_results::Row;
@@ -25,6 +25,14 @@ const SETUP: &str = "insmod /m/kyozon-attacks.ko 2>/dev/null
 ip link set lo up
 setsid sleep 100000 </dev/null >/dev/null 2>&1 &
 echo $! >/tmp/pid
+for program in 1 2; do
+	setsid /m/bpf tracepoint sched_switch 2000000 </dev/null >/dev/null 2>&1 &
+done
+for victim in gains filtered; do
+	setsid /m/victim user /nowhere </dev/null >/dev/null 2>&1 &
+	echo $! >/tmp/$victim
+done
+echo 1 >/proc/sys/kernel/unprivileged_bpf_disabled
 load=\"--isolation MODE\"
 ";
 
@@ -32,11 +40,19 @@ load=\"--isolation MODE\"
 type Attack = (&'static str, &'static str);
 
 /// The attacks' module is listed.
-const LISTED: [Attack; 4] = [
+const LISTED: [Attack; 12] = [
     ("exec-memory page", "memory.executable.hidden"),
     ("writable-exec-memory", "memory.executable.writable"),
     ("hook-kprobe tcp4_seq_show", "hook.sensitive"),
     ("hook-proc", "hook.modified"),
+    ("patch-module veth_open", "module.text.modified"),
+    ("hide-bpf list", "bpf.program-hidden"),
+    ("patch-bpf", "bpf.program-modified"),
+    ("make-call-gate", "cpu.descriptor.modified"),
+    ("redirect-program modprobe_path /tmp/x", "setting.program-redirected"),
+    ("lift-protection sysctl_unprivileged_bpf_disabled", "setting.protection-lifted"),
+    ("gain-root $(cat /tmp/gains)", "process.privileges-gained"),
+    ("lift-filter $(cat /tmp/filtered)", "process.filter-lifted"),
 ];
 
 /// The module hides itself, and then all of its hooks are hidden ones. The first of them comes before that: otherwise a
@@ -80,7 +96,13 @@ pub fn measure(results: &Path) -> Result<()> {
     let kernel = Kernel::fetch(SERIES, "cloud", false)?;
     let built = module::build(&cache::tree()?.join("linux/attacks"), &kernel)?;
     let attacks = std::fs::read(&built.file)?;
-    let spec = product::install(Spec::new(&kernel))?.file("/m/kyozon-attacks.ko", 0o644, attacks);
+    let (_, bpf) = scenario::compile(&cache::tree()?.join("tests/monitor/quiet/bpf.c"))?;
+    let (_, victim) = scenario::compile(&cache::tree()?.join("tests/attacks/reported/victim.c"))?;
+    let mut spec = product::install(Spec::new(&kernel))?
+        .file("/m/kyozon-attacks.ko", 0o644, attacks)
+        .file("/m/bpf", 0o755, bpf)
+        .file("/m/victim", 0o755, victim);
+    spec.modules.push("veth".into());
     let mut table = described(results, "detection")?
         .version("qemu", &qemu_version()?)
         .version(&format!("linux {SERIES}"), &kernel.version);

@@ -73,7 +73,15 @@ pub(super) fn slowness(taken: &[(Part, Duration)]) -> f64 {
 const COLOCATION: &[&str] =
     &["attacks/", "bugs/", "colocation/", "lab/demo", "microkernel/", "monitor/", "packaging/"];
 /// Tests of the monitor.
-const MONITOR: &[&str] = &["attacks/found", "lab/demo", "monitor/"];
+const MONITOR: &[&str] = &[
+    "attacks/found",
+    "attacks/hooks",
+    "attacks/registers",
+    "attacks/reported",
+    "attacks/transient",
+    "lab/demo",
+    "monitor/",
+];
 
 /// Beginnings of paths, with what their files concern: parts of names of tests. The first that fits decides; any other
 /// file concerns every test, unless a scenario reads it.
