@@ -84,6 +84,22 @@ fn monitor(monitor: &Monitor) -> Vec<Family> {
             "time since the monitor's last sign of life",
             monitor.beat_ns as f64 / 1e9,
         ),
+        one(
+            "kyozon_monitor_blind_seconds",
+            Gauge,
+            "time since the last sign of life of a monitor that is blind, 0 of one that is not",
+            if monitor.is_blind() { monitor.beat_ns as f64 / 1e9 } else { 0.0 },
+        ),
+        count(
+            "kyozon_event_records",
+            "records that were written to the event ring",
+            monitor.records,
+        ),
+        count(
+            "kyozon_event_records_displaced",
+            "records of the event ring that later ones took the place of",
+            monitor.records.saturating_sub(monitor.ring_records),
+        ),
         count("kyozon_monitor_restarts", "restarts of the monitor", monitor.counts.restarts),
         count("kyozon_monitor_slices", "slices that the monitor had", monitor.counts.slices),
         count(
@@ -111,6 +127,12 @@ const CHECKS: &[Metric] = &[
     ("kyozon_check_open_findings", Kind::Gauge, "findings that are open", |check| {
         Some(check.counts.open as f64)
     }),
+    (
+        "kyozon_check_unlisted_findings",
+        Kind::Counter,
+        "findings that gave their place to others",
+        |check| Some(check.counts.unlisted as f64),
+    ),
     ("kyozon_check_items", Kind::Gauge, "items that the last pass read", |check| {
         Some(check.counts.items as f64)
     }),
@@ -191,6 +213,8 @@ mod tests {
             counts: MonitorStatus::default(),
             slice_ns: 0,
             beat_ns: 250_000_000,
+            records: 300,
+            ring_records: 256,
         };
         let checks = vec![check("text", 3), check("a\"b", 0)];
         Snapshot { status: status(), checks, monitor: Some(monitor) }
@@ -206,6 +230,9 @@ mod tests {
             "# UNIT kyozon_reserve_bytes bytes\n",
             "\nkyozon_monitor_watching 1\n",
             "\nkyozon_monitor_heartbeat_age_seconds 0.25\n",
+            "\nkyozon_monitor_blind_seconds 0\n",
+            "\nkyozon_event_records_total 300\n",
+            "\nkyozon_event_records_displaced_total 44\n",
             "\nkyozon_check_learned_ratio{check=\"text\"} 1\nkyozon_check_learned_ratio{check=\"a\\\"b\"} 0.4\n",
             "\nkyozon_check_findings_total{check=\"text\"} 2\n",
             "\nkyozon_check_age_seconds{check=\"text\"} 2\n# TYPE kyozon_check_cpu_ratio gauge\n",
@@ -213,6 +240,15 @@ mod tests {
             assert!(text.contains(line), "{line:?} is not in\n{text}");
         }
         assert!(text.ends_with("\n# EOF\n"));
+    }
+
+    #[test]
+    fn a_blind_monitor_says_for_how_long() {
+        let mut snapshot = snapshot();
+        let monitor = snapshot.monitor.as_mut().unwrap();
+        (monitor.state, monitor.beat_ns) = (State::Blind("it ended".into()), 90_000_000_000);
+        let text = text(&Some(snapshot));
+        assert!(text.contains("\nkyozon_monitor_blind_seconds 90\n"), "{text}");
     }
 
     /// The format wants all lines of a family together, and each family once.

@@ -34,6 +34,10 @@ pub struct Monitor {
     pub slice_ns: u64,
     /// Time since its heartbeat, nanoseconds.
     pub beat_ns: u64,
+    /// Records that were written to the event ring since the load, and how many it holds.
+    pub records: u64,
+    /// See [`Monitor::records`].
+    pub ring_records: u64,
 }
 
 /// Reads the status of the monitor; `None` if the cokernel is another one.
@@ -49,6 +53,8 @@ pub fn read(ring: impl Load, now: Now, status: &Status, checks: &[Check]) -> Opt
         counts,
         slice_ns: nanoseconds(counts.slice_tsc, ring.tsc_khz()),
         beat_ns: since(counts.beat_tsc),
+        records: ring.end(),
+        ring_records: ring.records(),
     })
 }
 
