@@ -3,6 +3,7 @@
 mod format;
 pub mod journal;
 pub(crate) mod meaning;
+mod provenance;
 pub mod saved;
 
 use crate::checks::nanoseconds;
@@ -11,17 +12,25 @@ use crate::machine::{Machine, Now};
 use anyhow::{bail, Result};
 pub use format::Format;
 use format::{Event, Line, Origin, When};
-use kyozon_abi::events::{EventRecord, EVENT_TEXT_BYTES};
+use kyozon_abi::events::{EventRecord, EVENT_FINDING, EVENT_TEXT_BYTES};
 use kyozon_channel::events::{printable, EventReader, Unusable};
 use kyozon_channel::memory::Load;
 use kyozon_channel::ring::Outcome;
 use kyozon_monitor::class::Class;
+use kyozon_monitor::finding::Parts;
+use provenance::Modules;
+use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 /// Maximum length of a joined line; the layer's lines are shorter.
 const LINE_BYTES: usize = 4 * EVENT_TEXT_BYTES;
+
+/// Maximum number of findings that later lines may be about.
+const FINDINGS: usize = 1024;
+/// How a line begins that repeats a finding's.
+const STILL_OPEN: &str = "still open: ";
 
 /// Prints the ring, an event with each write; with `follow` continues until the cokernel is unloaded or the reader of
 /// `out` is gone.
@@ -52,7 +61,7 @@ fn print_to<M: Machine>(
     };
     let origin = origin(machine, ring.loaded_tsc());
     let (khz, now) = (ring.tsc_khz(), Some(machine.now()));
-    let mut printer = Printer { out, format, origin, khz, now, partial: None };
+    let mut printer = Printer::new(out, format, origin, khz, now);
     loop {
         // Checked before draining, so that the last records are printed.
         let continues = follow && ring.is_open();
@@ -81,7 +90,8 @@ fn origin<M: Machine>(machine: &M, loaded_tsc: u64) -> Origin {
     };
     let [host, boot_id] =
         ["/proc/sys/kernel/hostname", "/proc/sys/kernel/random/boot_id"].map(line);
-    Origin { host, boot_id, loaded_tsc }
+    let modules = Some(Modules::running(machine.release()));
+    Origin { host, boot_id, loaded_tsc, modules }
 }
 
 /// `None` if nothing is loaded.
@@ -104,9 +114,15 @@ struct Printer<'a, W> {
     now: Option<Now>,
     /// An incomplete line and its first record.
     partial: Option<(EventRecord, String)>,
+    /// The last findings, newest first: sequence number, code, kind and object.
+    findings: VecDeque<(u64, u32, String)>,
 }
 
-impl<W: Write> Printer<'_, W> {
+impl<'a, W: Write> Printer<'a, W> {
+    fn new(out: &'a mut W, format: Format, origin: Origin, khz: u64, now: Option<Now>) -> Self {
+        Self { out, format, origin, khz, now, partial: None, findings: VecDeque::new() }
+    }
+
     /// Prints the ring's records. Bounded even if the writer never pauses: reads at most twice the ring's size.
     fn drain(&mut self, ring: &mut EventReader<impl Load>) -> Result<()> {
         let mut lost = 0u64;
@@ -159,9 +175,32 @@ impl<W: Write> Printer<'_, W> {
             }
             None => When::SinceLoad { ms: milliseconds(self.origin.loaded_tsc, record.tsc) },
         };
+        let finding = self.finding(&record, &text);
         let (class, code) = Class::of_event(record.code);
         let EventRecord { sequence, kind, tsc, tick, .. } = record;
-        self.write(&Line::Event(Event { sequence, kind, tsc, tick, class, code, when, text }))
+        let event = Event { sequence, kind, tsc, tick, class, code, when, text, finding };
+        self.write(&Line::Event(event))
+    }
+
+    /// The number of the finding that the line `text` is about, if it is none itself: the last one of the same check
+    /// and class with the kind and the object that the line names.
+    fn finding(&mut self, record: &EventRecord, text: &str) -> Option<u64> {
+        if record.kind == EVENT_FINDING {
+            if let Some(parts) = Parts::of(text) {
+                let name = format!("{}: {}", parts.what, parts.object);
+                self.findings.truncate(FINDINGS - 1);
+                self.findings.push_front((record.sequence, record.code, name));
+            }
+            return None;
+        }
+        let text = text.strip_prefix(STILL_OPEN).unwrap_or(text);
+        let is_about = |name: &str| {
+            let rest = text.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with(": ") || rest.starts_with(" at 0x"))
+        };
+        let is_same = |code: u32, name: &str| code == record.code && is_about(name);
+        let found = self.findings.iter().find(|(_, code, name)| is_same(*code, name));
+        found.map(|(sequence, ..)| *sequence)
     }
 
     fn write(&mut self, line: &Line) -> Result<()> {

@@ -9,7 +9,7 @@ mod description;
 pub(crate) mod dump;
 mod information;
 pub mod listing;
-mod module_files;
+pub(crate) mod module_files;
 mod subject;
 mod symbols;
 #[cfg(test)]

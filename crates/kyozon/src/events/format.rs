@@ -1,6 +1,7 @@
 //! The forms in which an event leaves this program.
 
-use super::meaning::{kind, severity, techniques, Severity, ATTACK_VERSION};
+use super::meaning::{confidence, kind, severity, techniques, Severity, ATTACK_VERSION};
+use super::provenance::Modules;
 use clap::ValueEnum;
 use kyozon_abi::events::{EVENT_FINDING, EVENT_NOTE};
 use kyozon_monitor::class::Class;
@@ -31,13 +32,15 @@ pub enum Format {
 }
 
 /// Where events come from.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Origin {
     pub host: String,
     /// Linux's identifier of its boot.
     pub boot_id: String,
     /// Time-stamp counter at the load.
     pub loaded_tsc: u64,
+    /// The modules of that kernel; `None` of an image.
+    pub modules: Option<Modules>,
 }
 
 /// What a reader of the ring is told.
@@ -75,6 +78,8 @@ pub struct Event {
     pub when: When,
     /// Printable ASCII.
     pub text: String,
+    /// The number of the finding that it is about, if it is none itself.
+    pub finding: Option<u64>,
 }
 
 impl Format {
@@ -127,7 +132,10 @@ impl Line {
     fn fields(&self, origin: &Origin) -> Vec<(&'static str, String)> {
         let mut fields = vec![("kind", self.kind())];
         if let Self::Event(event) = self {
-            fields.push(("id", id(origin, event)));
+            fields.push(("id", id(origin, event.sequence)));
+            if let Some(finding) = event.finding {
+                fields.push(("finding", id(origin, finding)));
+            }
             if let Some(class) = event.class {
                 fields.push(("class", class.name().into()));
                 fields.push(("attack", techniques(class).join(",")));
@@ -138,8 +146,8 @@ impl Line {
 }
 
 /// The same for the same event, whenever and by whomever it is read.
-fn id(origin: &Origin, event: &Event) -> String {
-    format!("{}-{}-{}", origin.boot_id, origin.loaded_tsc, event.sequence)
+fn id(origin: &Origin, sequence: u64) -> String {
+    format!("{}-{}-{sequence}", origin.boot_id, origin.loaded_tsc)
 }
 
 fn text(line: &Line) -> String {
@@ -165,7 +173,7 @@ fn json_object(origin: &Origin, line: &Line) -> Value {
     });
     match line {
         Line::Event(event) => {
-            object["id"] = json!(id(origin, event));
+            object["id"] = json!(id(origin, event.sequence));
             object["sequence"] = json!(event.sequence);
             object["tsc"] = json!(event.tsc);
             object["tick"] = json!(event.tick);
@@ -186,9 +194,20 @@ fn json_object(origin: &Origin, line: &Line) -> Value {
                 object["expected"] = json!(parts.expected);
                 object["found"] = json!(parts.found);
                 object["owner"] = json!(parts.owner);
+                let module = origin.modules.as_ref().zip(parts.owner);
+                let known = module.and_then(|(modules, owner)| modules.provenance(owner));
+                if let Some(known) = known {
+                    object["module"] = known;
+                }
+            }
+            if let Some(finding) = event.finding {
+                object["finding"] = json!(id(origin, finding));
             }
             if let Some(class) = event.class {
                 object["class"] = json!(class.name());
+                if event.kind == EVENT_FINDING {
+                    object["confidence"] = json!(confidence(class));
+                }
                 object["attack"] =
                     json!({ "version": ATTACK_VERSION, "techniques": techniques(class) });
             }

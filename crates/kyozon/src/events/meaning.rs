@@ -64,6 +64,19 @@ fn of_class(class: Class) -> Severity {
     }
 }
 
+/// How sure a finding of `class` is tampering.
+pub fn confidence(class: Class) -> &'static str {
+    match class {
+        // Code that is listed may have a reason, an administrator may choose the program, and a CPU may be lost.
+        Class::HookSensitive
+        | Class::ExecutableWritable
+        | Class::ProgramRedirected
+        | Class::LinuxStalled
+        | Class::LinuxPanicked => "medium",
+        _ => "high",
+    }
+}
+
 /// The version of MITRE ATT&CK (Enterprise) whose techniques [`techniques`] names.
 pub const ATTACK_VERSION: &str = "13.1";
 

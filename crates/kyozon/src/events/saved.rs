@@ -111,7 +111,7 @@ pub fn print(path: &Path, out: &mut impl Write, format: Format) -> Result<Saved>
         saved.contradicted += (records.len() - numbers.len()) as u64;
         let origin = Origin { loaded_tsc: ring.loaded_tsc, ..Origin::default() };
         let khz = ring.tsc_khz;
-        let mut printer = Printer { out, format, origin, khz, now: None, partial: None };
+        let mut printer = Printer::new(out, format, origin, khz, None);
         for record in records {
             printer.record(record)?;
         }

@@ -63,9 +63,15 @@ fn a_finding_has_the_parts_of_its_line() {
     writer.write(EVENT_FINDING, 0, 1, 1, line.as_bytes());
     writer.write(EVENT_NOTE, 0, 1, 1, line.as_bytes());
     writer.write(EVENT_FINDING, 0, 1, 1, b"hidden process: x at 0x1: y at 0x2: z");
+    let line = "hook: a at 0x1: found b; leads to module not-there";
+    writer.write(EVENT_FINDING, 0, 1, 1, line.as_bytes());
     let lines = printed(&mut machine(&ring), false, Format::Json);
     let value = |line: &String| serde_json::from_str::<serde_json::Value>(line).unwrap();
     let [finding, note, unclear] = [0, 1, 2].map(|at| value(&lines[at]));
+    let unknown = json!({
+        "name": "not-there", "taint": null, "build_id": null, "file": null, "origin": "unknown",
+    });
+    assert_eq!(value(&lines[3])["module"], unknown);
     let parts = ["what", "object", "address", "expected", "found", "owner"];
     assert_eq!(
         parts.map(|part| finding[part].clone()),
@@ -133,8 +139,7 @@ fn draining_is_bounded_under_a_busy_writer() {
     }
     let mut out = Vec::new();
     let (format, origin) = (Format::Text, Origin::default());
-    let mut printer =
-        Printer { out: &mut out, format, origin, khz: 1, now: Some(NOW), partial: None };
+    let mut printer = Printer::new(&mut out, format, origin, 1, Some(NOW));
     let mut ring = EventReader::new(Busy(Ring::new(4))).unwrap();
     printer.drain(&mut ring).unwrap();
     let text = String::from_utf8(out).unwrap();
@@ -235,6 +240,39 @@ fn a_line_about_a_finding_has_its_class() {
     let class = |line: &str| (value(line)["class"].clone(), value(line)["code"].clone());
     assert_eq!(class(&lines[0]), (json!("hook.hidden"), json!(6)));
     assert_eq!(class(&lines[1]), (json!(null), json!(6)));
+}
+
+#[test]
+fn a_line_about_a_finding_names_it() {
+    let ring = Ring::new(8);
+    let code = Class::event_code(Some(Class::TextModified), 1);
+    let mut writer = EventWriter::new(ring.clone()).unwrap();
+    let line = b"kernel text changed: vfs_read+0x4 at 0xffffffff81000004: expected 90, found c3";
+    writer.write(EVENT_FINDING, code, 0, 0, line);
+    writer.write(EVENT_FINDING, code, 0, 0, line);
+    writer.write(EVENT_FINDING, code, 0, 0, b"kernel text changed: vfs_read at 0x1: c3");
+    for (code, text) in [
+        (code, &b"kernel text changed: vfs_read+0x4: repaired"[..]),
+        (code, &[b"still open: ", &line[..]].concat()),
+        (code, b"kernel text changed: vfs_read: not repaired: no repair is known"),
+        (code, b"kernel text changed: vfs_write: repaired"),
+        (code + 1, b"kernel text changed: vfs_read: repaired"),
+    ] {
+        writer.write(EVENT_REPAIR, code, 0, 0, text);
+    }
+    let lines = printed(&mut machine(&ring), false, Format::Json);
+    let value = |line: &String| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    let about: Vec<_> = lines.iter().map(|line| value(line)["finding"].clone()).collect();
+    let [first, other] = ["b00t-1000-1", "b00t-1000-2"].map(|id| json!(id));
+    let none = json!(null);
+    assert_eq!(
+        about,
+        [none.clone(), none.clone(), none.clone(), first.clone(), first, other, none.clone(), none]
+    );
+    assert_eq!(value(&lines[0])["confidence"], "high");
+    assert_eq!(value(&lines[3]).get("confidence"), None);
+    let lines = printed(&mut machine(&ring), false, Format::Syslog);
+    assert!(lines[3].contains(r#"id="b00t-1000-3" finding="b00t-1000-1" class="#), "{lines:?}");
 }
 
 #[test]

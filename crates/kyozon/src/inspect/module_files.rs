@@ -2,13 +2,14 @@
 
 mod object;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::payload;
 use kyozon_monitor::profile::{Profile, Symbol};
 use kyozon_monitor::text::modules::files::{FileCode, FileSite, Loaded, ModuleFiles};
 use kyozon_monitor::text::thunks::Thunks;
-use object::{build_id, MaskKind, Module, Target};
+pub(crate) use object::build_id;
+use object::{MaskKind, Module, Target};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -18,7 +18,7 @@ const PRINTK: u64 = 0xffff_ffff_8100_1000;
 const THUNK: u64 = 0xffff_ffff_8100_2000;
 const SYMBOLS: &str = "ffffffff81000000 t _printk\nffffffff81001000 T _printk\nffffffff81002000 T __x86_return_thunk\n";
 const OTHER: u64 = START + 0x10_0000;
-const ID: [u8; 4] = [1, 2, 3, 4];
+pub(crate) const ID: [u8; 4] = [1, 2, 3, 4];
 const BYTES: usize = 4096;
 /// Offsets in the code: references to data, calls of the kernel and of another module, a return, a call through a
 /// register, a jump label with its target, a function's entry, a lock, a sealed entry, a call with a prefix, the end of
@@ -143,8 +143,8 @@ fn file() -> Vec<u8> {
     maker.object.write().expect("a file")
 }
 
-/// The file of the module `other`.
-fn other_file() -> Vec<u8> {
+/// The file of the module `other`, with the build ID [`ID`].
+pub(crate) fn other_file() -> Vec<u8> {
     let mut maker = Maker::new();
     maker.object.append_section_data(maker.text_section, &[0x90; 64], 16);
     let section = SymbolSection::Section(maker.text_section);
@@ -153,7 +153,8 @@ fn other_file() -> Vec<u8> {
     maker.object.write().expect("a file")
 }
 
-fn notes(id: [u8; 4]) -> Vec<u8> {
+/// The notes of a module with the build ID `id`.
+pub(crate) fn notes(id: [u8; 4]) -> Vec<u8> {
     [&[4, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0][..], b"GNU\0", &id].concat()
 }
 
