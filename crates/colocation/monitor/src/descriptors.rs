@@ -14,6 +14,7 @@ use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::owner::{self, OwnerIndex, Owners};
 use crate::profile::{Profile, ProfileError};
+use crate::registers::is_truncated;
 use crate::walk::Areas;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -23,6 +24,11 @@ use kyozon_abi::layer::LinuxRegisters;
 
 /// Descriptors of a CPU, 8 bytes each (`GDT_ENTRIES` in Linux's `segment.h`).
 const DESCRIPTORS: u64 = 16;
+/// Descriptors that the page of a CPU's table has room for; behind those of Linux there are none.
+const ROOM: u64 = 512;
+/// The limit of a table, and what an exit of an Intel virtual machine makes of it until a program of user mode runs (Intel
+/// SDM volume 3C, "Loading Host Segment and Descriptor-Table Registers").
+const LIMITS: [u64; 2] = [8 * DESCRIPTORS - 1, 0xffff];
 /// Those that are the same on every CPU: null, kernel code for 32 and 64 bits, kernel data, user code for 32 bits, user
 /// data, user code for 64 bits, null. Linux sets the accessed bit, so that no processor writes it.
 const FIXED: [u64; 8] = [
@@ -72,7 +78,7 @@ enum Key {
     /// Where its table is.
     Table,
     /// Descriptor of this number.
-    Descriptor(u8),
+    Descriptor(u16),
     /// Stack of interrupts, 0, or of this number.
     Stack(u8),
     /// Stack of a system call by SYSENTER.
@@ -118,12 +124,16 @@ struct Known {
     task_state: u64,
     /// Its stacks, 0 where none was seen.
     stacks: [u64; STACK_COUNT],
+    /// It has shown its registers, or a stack: it was brought up.
+    is_up: bool,
 }
 
 /// The tables of a CPU, as one look sees them.
 struct Tables {
     descriptors: [u64; DESCRIPTORS as usize],
     stacks: [u64; STACK_COUNT],
+    /// The first descriptor behind those of Linux, with its number.
+    other: Option<(u16, u64)>,
     /// Physical address.
     task_state: u64,
 }
@@ -157,7 +167,7 @@ fn base(low: u64, high: u64) -> u64 {
 
 impl Known {
     /// The address of descriptor `number`.
-    fn descriptor(&self, number: u8) -> u64 {
+    fn descriptor(&self, number: u16) -> u64 {
         self.table.wrapping_add(8 * u64::from(number))
     }
 
@@ -182,10 +192,18 @@ impl Tables {
         let mut tables = Self {
             descriptors: [0; DESCRIPTORS as usize],
             stacks: [0; STACK_COUNT],
+            other: None,
             task_state: kernel.physical(known.task_state)?,
         };
         for (number, descriptor) in (0..).zip(&mut tables.descriptors) {
             *descriptor = kernel.u64(known.descriptor(number))?;
+        }
+        for number in DESCRIPTORS as u16..ROOM as u16 {
+            let descriptor = kernel.u64(known.descriptor(number))?;
+            if descriptor != 0 {
+                tables.other = Some((number, descriptor));
+                break;
+            }
         }
         for (number, stack) in (0..).zip(&mut tables.stacks) {
             *stack = kernel.u64(known.stack(number))?;
@@ -225,8 +243,11 @@ impl Tables {
     ) {
         for (number, descriptor) in (0..).zip(self.descriptors) {
             if !self.is_good(kernel, number) {
-                see(Key::Descriptor(number as u8), descriptor);
+                see(Key::Descriptor(number as u16), descriptor);
             }
+        }
+        if let Some((number, descriptor)) = self.other {
+            see(Key::Descriptor(number), descriptor);
         }
         for ((number, stack), first) in (0..).zip(self.stacks).zip(first) {
             if *first == 0 && ENTRY_AREAS.contains(&stack) {
@@ -258,9 +279,10 @@ impl DescriptorCheck {
             self.unread += 1;
             return Some(());
         };
-        if !tables.is_unused() {
+        if known.is_up || !tables.is_unused() {
             let confirm = &mut self.tables;
             tables.judge(kernel, &mut known.stacks, |key, value| confirm.see((cpu, key), value));
+            known.is_up |= known.stacks.iter().any(|stack| *stack != 0);
             confirm.end_look_at(|(at, _)| at == cpu);
         }
         Some(())
@@ -268,15 +290,18 @@ impl DescriptorCheck {
 
     /// Judges what leads to the tables: the registers of a CPU. Those of one that has not been looked at are not.
     fn judge_registers<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, r: &LinuxRegisters) {
+        if let Some(known) = self.cpus.get_mut(r.cpu as usize) {
+            known.is_up = true;
+        }
         let known = self.known(r.cpu);
         let Some(table) = kernel.physical(known.table) else { return };
-        // An exit of an Intel virtual machine sets the limit to 0xffff (Intel SDM volume 3C, "Loading Host Segment and
-        // Descriptor-Table Registers").
-        if kernel.physical(r.gdt_base) != Some(table) || r.gdt_limit < 8 * DESCRIPTORS - 1 {
+        if kernel.physical(r.gdt_base) != Some(table) || !LIMITS.contains(&r.gdt_limit) {
             self.registers.see((r.cpu, Key::Table), r.gdt_base);
         }
         // Without 32-bit programs there is none.
-        if known.stacks[0] != 0 && ![0, known.stacks[0]].contains(&r.sysenter_esp) {
+        let stack = known.stacks[0];
+        let is_good = [0, stack].contains(&r.sysenter_esp) || is_truncated(stack, r.sysenter_esp);
+        if stack != 0 && !is_good {
             self.registers.see((r.cpu, Key::CallStack), r.sysenter_esp);
         }
         self.registers.end_look_at(|(cpu, _)| cpu == r.cpu);
@@ -304,6 +329,7 @@ impl DescriptorCheck {
             Key::Descriptor(number) => match FIXED.get(number as usize) {
                 Some(fixed) => format!("{fixed:#x}"),
                 None if u64::from(number) == TASK_STATE => "cpu_tss_rw".into(),
+                None if u64::from(number) >= DESCRIPTORS => "none".into(),
                 None if USERS.contains(&u64::from(number)) => "a segment of user mode".into(),
                 None => "no gate".into(),
             },

@@ -152,6 +152,12 @@ pub struct RegisterCheck {
     coverage: Coverage,
 }
 
+/// Whether `value` is what an AMD processor keeps of `written` in a register of SYSENTER: its lower half. It does not
+/// use them in 64-bit mode. AMD APM volume 2, "SYSENTER and SYSEXIT MSRs".
+pub(crate) fn is_truncated(written: u64, value: u64) -> bool {
+    value == written & 0xffff_ffff
+}
+
 /// The register that `write` changes, and what is judged of it.
 fn written<'a>(r: &'a mut LinuxRegisters, write: &Write) -> Option<(&'a mut u64, &'static [Key])> {
     let number = u32::try_from(write.address).ok()?;
@@ -210,7 +216,12 @@ impl RegisterCheck {
             (Key::SysenterCs, r.sysenter_cs == first.sysenter_cs, r.sysenter_cs),
             (
                 Key::SysenterEip,
-                is_entry(&self.layout.sysenter, first.sysenter_eip, r.sysenter_eip),
+                self.layout
+                    .sysenter
+                    .iter()
+                    .flatten()
+                    .any(|entry| is_truncated(*entry, r.sysenter_eip))
+                    || is_entry(&self.layout.sysenter, first.sysenter_eip, r.sysenter_eip),
                 r.sysenter_eip,
             ),
         ];

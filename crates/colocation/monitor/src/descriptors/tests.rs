@@ -100,6 +100,9 @@ fn what_linux_sets_is_no_finding() {
     w.machine.registers.gdt_limit = 0xffff;
     w.machine.registers.sysenter_esp = 0;
     assert_eq!(w.pass(), [""; 0]);
+    // What an AMD processor keeps.
+    w.machine.registers.sysenter_esp = STACK & 0xffff_ffff;
+    assert_eq!(w.pass(), [""; 0]);
     assert_eq!(w.check.coverage.unjudged, 0);
     w.bring_up(2);
     (0..5).for_each(|number| w.stack(2, number, 0));
@@ -112,7 +115,8 @@ fn what_linux_sets_is_no_finding() {
 #[test]
 fn gates_and_other_segments_are_reported_once() {
     let gate = 0x0000_ec00_0010_0000 | EVIL & 0xffff;
-    for number in (0..16).filter(|number| *number != TASK_STATE + 1) {
+    // Linux has 16; the rest of the page is empty.
+    for number in (0..=16).chain([511]).filter(|number| *number != TASK_STATE + 1) {
         let mut w = World::new();
         w.pass();
         w.descriptor(0, number, gate);
@@ -131,6 +135,22 @@ fn gates_and_other_segments_are_reported_once() {
         assert!(!w.stands(&what, table(1) + 8 * number), "the other CPU's");
         assert_eq!(w.pass(), [""; 0]);
     }
+}
+
+#[test]
+fn a_cpu_that_is_up_is_judged_without_a_task_state_segment() {
+    let mut w = World::new();
+    w.pass();
+    w.descriptor(0, TASK_STATE, 0);
+    w.descriptor(0, TASK_STATE + 1, 0);
+    let lines = w.pass();
+    assert!(lines.len() == 1 && lines[0].starts_with("descriptor 8 changed, CPU 0"), "{lines:?}");
+    // One that was so at the first look, and shows its registers.
+    let mut w = World::new();
+    w.descriptor(1, TASK_STATE, 0);
+    w.descriptor(1, TASK_STATE + 1, 0);
+    let lines = w.pass();
+    assert!(lines.len() == 1 && lines[0].starts_with("descriptor 8 changed, CPU 1"), "{lines:?}");
 }
 
 #[test]
@@ -173,11 +193,12 @@ fn a_changed_stack_is_reported_and_forgotten_when_it_is_back() {
 
 #[test]
 fn registers_lead_to_the_cpus_own_tables() {
-    let change: [fn(&mut LinuxRegisters); 4] = [
+    let change: [fn(&mut LinuxRegisters); 5] = [
         |r| r.gdt_base = table(0),
         |r| r.gdt_base = EVIL,
         |r| r.gdt_limit = 63,
         |r| r.sysenter_esp = EVIL,
+        |r| r.gdt_limit = 143,
     ];
     for (number, change) in change.into_iter().enumerate() {
         for of_other in [false, true] {
