@@ -17,6 +17,8 @@ struct Suspect<K> {
     looks: u32,
     seen: bool,
     reported: bool,
+    /// Looks in a row that saw it, with any value.
+    seen_looks: u32,
 }
 
 /// The suspects of a check.
@@ -26,18 +28,33 @@ pub(crate) struct Confirm<K> {
     looks: u32,
     /// Confirmed suspects are reported even if they are gone meanwhile.
     keeps: bool,
+    /// Looks in a row that confirm a suspect whose value changes.
+    changing: u32,
     suspects: Vec<Suspect<K>>,
+    /// Number of suspects for which there was no room.
+    dropped: u64,
 }
 
 impl<K: Copy + PartialEq> Confirm<K> {
     /// No suspects; `looks` looks in a row confirm one.
     pub fn new(looks: u32) -> Self {
-        Self { looks, keeps: false, suspects: Vec::new() }
+        Self { looks, keeps: false, changing: u32::MAX, suspects: Vec::new(), dropped: 0 }
     }
 
     /// As [`Confirm::new`], for suspects that no later look acquits: once confirmed, they are reported.
     pub fn keeping(looks: u32) -> Self {
         Self { keeps: true, ..Self::new(looks) }
+    }
+
+    /// The same, but a suspect is also confirmed by `looks` looks in a row that each saw another value: an intruder can
+    /// change a pointer all the time.
+    pub fn despite_changes(self, looks: u32) -> Self {
+        Self { changing: looks, ..self }
+    }
+
+    /// Number of suspects for which there was no room since the beginning.
+    pub fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// Notes what this look sees. [`Confirm::end_look`] must follow.
@@ -47,9 +64,23 @@ impl<K: Copy + PartialEq> Confirm<K> {
                 (known.value, known.looks, known.reported) = (value, 0, false);
             }
             known.looks = known.looks.saturating_add(u32::from(!known.seen));
+            known.seen_looks = known.seen_looks.saturating_add(u32::from(!known.seen));
+            if known.seen_looks >= self.changing {
+                known.looks = known.looks.max(self.looks);
+            }
             known.seen = true;
         } else if self.suspects.len() < MAX_SUSPECTS {
-            self.suspects.push(Suspect { key, value, looks: 1, seen: true, reported: false });
+            let (looks, seen_looks) = (1, 1);
+            self.suspects.push(Suspect {
+                key,
+                value,
+                looks,
+                seen: true,
+                reported: false,
+                seen_looks,
+            });
+        } else {
+            self.dropped += 1;
         }
     }
 
@@ -157,6 +188,17 @@ mod tests {
     }
 
     #[test]
+    fn a_value_that_changes_all_the_time_is_confirmed() {
+        let mut confirm = Confirm::new(2).despite_changes(4);
+        for value in [5, 6, 7] {
+            assert_eq!(look(&mut confirm, &[(1, value)]), []);
+        }
+        assert_eq!(look(&mut confirm, &[(1, 8)]), [(1, 8)]);
+        look(&mut confirm, &[]);
+        assert_eq!(look(&mut confirm, &[(1, 9)]), [], "gone meanwhile");
+    }
+
+    #[test]
     fn a_suspect_that_nothing_acquits_is_reported_when_it_is_gone() {
         let mut confirm = Confirm::keeping(1);
         confirm.see(1, 5);
@@ -177,5 +219,6 @@ mod tests {
         (0..2 * MAX_SUSPECTS as u64).for_each(|value| confirm.see(value, value));
         confirm.end_look();
         assert_eq!(confirm.take().len(), MAX_SUSPECTS);
+        assert_eq!(confirm.dropped(), MAX_SUSPECTS as u64);
     }
 }

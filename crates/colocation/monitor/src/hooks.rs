@@ -47,6 +47,8 @@ use source::{Cursor, Hook, Source, Target};
 const PACE: u32 = 50;
 /// Passes in a row that confirm a suspect.
 const PASSES: u32 = 2;
+/// The same for one that leads elsewhere in each of them.
+const CHANGING_PASSES: u32 = 8;
 /// Maximum number of pointers that are compared with the first look.
 const MAX_FIRST: usize = 1 << 14;
 /// Maximum number of parts of a list, which one without end would exceed.
@@ -358,7 +360,7 @@ impl Make for HookCheck {
             cut_off: 0,
             missing,
             first: BTreeMap::new(),
-            confirm: Confirm::new(PASSES),
+            confirm: Confirm::new(PASSES).despite_changes(CHANGING_PASSES),
             pace: Pace::every(PACE),
             coverage: Coverage { learning: true, unjudged: missing, ..Coverage::default() },
         })
@@ -415,8 +417,9 @@ impl<M: KernelMemory> Check<M> for HookCheck {
                     }
                 }
                 Stage::Source(number, ..) if number == self.sources.len() => {
+                    // What is in the image is not freed, whether it is linked or not.
                     let pass = self.pass;
-                    self.first.retain(|_, first| first.pass == pass);
+                    self.first.retain(|slot, first| first.pass == pass || kernel.in_image(*slot));
                     self.confirm.end_look();
                     if self.confirm.is_waiting() {
                         self.pace.hurry();
@@ -455,6 +458,7 @@ impl<M: KernelMemory> Check<M> for HookCheck {
         self.stage = Stage::Rests;
         self.coverage.learning = false;
         self.coverage.unjudged = self.missing + self.cut_off;
+        self.coverage.dropped = self.confirm.dropped();
         for (key, value) in self.confirm.take() {
             self.finding(kernel, key, value).into_iter().for_each(&mut *found);
         }

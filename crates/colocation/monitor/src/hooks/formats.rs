@@ -1,6 +1,6 @@
 //! Formats of executable files, which see every `execve` (`include/linux/binfmts.h` of Linux).
 
-use super::source::{offset, visit_list, Cursor, Hook, Source};
+use super::source::{offset, see_functions, visit_list, Cursor, Hook, Source};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
@@ -42,8 +42,7 @@ impl Source for Formats {
     ) -> Option<Cursor> {
         let next = visit_list(kernel, self.list.head, at, |link| {
             let object = link.wrapping_sub(self.list.link);
-            let hooks = self.functions.iter().filter_map(|&at| Hook::code(kernel, object, at));
-            hooks.for_each(&mut *see);
+            see_functions(kernel, object, self.functions, see);
         });
         Some(next).filter(|next| next.list == 0)
     }

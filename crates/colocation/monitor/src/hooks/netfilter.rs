@@ -2,7 +2,7 @@
 //! and at each network device.
 
 use super::devices::Devices;
-use super::source::{offset, visit_list, Cursor, Hook, Source};
+use super::source::{offset, visit_some, Cursor, Hook, Source};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
@@ -13,11 +13,16 @@ use crate::walk::List;
 /// Maximum number of functions at one place (`MAX_HOOK_COUNT` in Linux's `core.c`).
 const MAX_HOOKS: u64 = 1024;
 
+/// Namespaces that are visited in one part.
+const NAMESPACES: u32 = 4;
+
 /// The tables of a namespace.
 const TABLES: [&str; 4] = ["nf.hooks_ipv4", "nf.hooks_ipv6", "nf.hooks_arp", "nf.hooks_bridge"];
 
 #[derive(Debug)]
 pub(super) struct Netfilter {
+    /// The first namespace, which packets use whether it is listed or not.
+    first: Option<u64>,
     namespaces: List,
     /// Offset of each table in a namespace, and its number of pointers.
     tables: [Option<(u64, u64)>; TABLES.len()],
@@ -69,6 +74,7 @@ impl Source for Netfilter {
     fn new(profile: &Profile<'_>) -> Option<Self> {
         let head = profile.symbol("net_namespace_list")?;
         Some(Self {
+            first: profile.symbol("init_net"),
             namespaces: List { head, link: offset(profile, "net", "list")? },
             tables: TABLES.map(|table| {
                 profile.field("net", table).map(|field| (field.offset, field.bytes / 8))
@@ -89,15 +95,21 @@ impl Source for Netfilter {
         at: Cursor,
         see: &mut dyn FnMut(Hook),
     ) -> Option<Cursor> {
+        let mut visit = |namespace: u64| {
+            for &(table, places) in self.tables.iter().flatten() {
+                let places = (0..places).map(|number| table + 8 * number);
+                places.for_each(|at| self.entries(kernel, namespace.wrapping_add(at), see));
+            }
+        };
         Some(match (at.list, &self.devices) {
-            (0, _) => visit_list(kernel, self.namespaces.head, at, |link| {
-                let namespace = link.wrapping_sub(self.namespaces.link);
-                for &(table, places) in self.tables.iter().flatten() {
-                    let places = (0..places).map(|number| table + 8 * number);
-                    places.for_each(|at| self.entries(kernel, namespace.wrapping_add(at), see));
-                }
+            (0, _) => {
+                self.first.into_iter().for_each(visit);
+                at.next_list()
+            }
+            (1, _) => visit_some(kernel, self.namespaces.head, at, NAMESPACES, |link| {
+                visit(link.wrapping_sub(self.namespaces.link));
             }),
-            (1, Some(devices)) => devices.visit(kernel, at, |device| {
+            (2, Some(devices)) => devices.visit(kernel, at, |device| {
                 let places = self.places.iter().flatten();
                 places.for_each(|at| self.entries(kernel, device.wrapping_add(*at), see));
             }),

@@ -1,6 +1,6 @@
 //! Handlers of received packets, of errors and of offloads by IP protocol (`include/net/protocol.h` of Linux).
 
-use super::source::{offset, Cursor, Hook, Source};
+use super::source::{offset, see_functions, Cursor, Hook, Source};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
@@ -61,10 +61,9 @@ impl Source for Protocols {
         let (table, functions) = self.tables.get(at.list as usize)?;
         for entry in (0..PROTOCOLS).map(|number| table + 8 * number) {
             let Some(object) = kernel.u64(entry).filter(|&object| object != 0) else { continue };
-            for hook in functions.iter().filter_map(|&at| Hook::code(kernel, object, at)) {
-                // Those of the image are never freed.
-                see(if kernel.in_image(object) { hook.fixed(0) } else { hook });
-            }
+            // Linux replaces none by another one.
+            Hook::data(kernel, entry, 0).into_iter().for_each(|hook| see(hook.fixed(0)));
+            see_functions(kernel, object, functions.iter().copied(), see);
         }
         Some(at.next_list())
     }

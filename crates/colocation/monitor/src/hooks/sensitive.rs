@@ -69,6 +69,7 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
             "netlink_recvmsg",
         ],
     ),
+    ("system calls", &["x64_sys_call", "x32_sys_call", "ia32_sys_call", "do_syscall_64"]),
     ("what a capture of packets sees", &["packet_rcv", "tpacket_rcv", "packet_rcv_spkt"]),
     (
         "signals",
@@ -165,9 +166,6 @@ pub(super) fn shows<M: KernelMemory>(
     }
     // A hook may be behind the first instruction, and several symbols can have one address.
     let (_, offset) = kernel.profile.nearest(function)?;
-    if offset > 16 {
-        return None;
-    }
     let start = function - offset;
     let mut symbols =
         kernel.profile.symbols_from(start).take_while(|symbol| symbol.address == start);

@@ -1,6 +1,6 @@
 //! Kinds of sockets: the functions behind `connect`, `sendmsg`, `recvmsg` and so on (`include/net/sock.h` of Linux).
 
-use super::source::{offset, visit_list, Cursor, Hook, Source};
+use super::source::{offset, see_functions, visit_list, Cursor, Hook, Source};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
@@ -14,8 +14,25 @@ use alloc::vec::Vec;
 /// Bytes of a name (`proto.name`).
 const NAME_BYTES: usize = 32;
 
+/// The kinds of the image that Linux uses most. The list only serves listings: whoever leaves it goes on working.
+const KNOWN: [&str; 12] = [
+    "netlink_proto",
+    "packet_proto",
+    "ping_prot",
+    "raw_prot",
+    "rawv6_prot",
+    "tcp_prot",
+    "tcpv6_prot",
+    "udp_prot",
+    "udplite_prot",
+    "udpv6_prot",
+    "unix_dgram_proto",
+    "unix_stream_proto",
+];
+
 #[derive(Debug)]
 pub(super) struct Sockets {
+    known: Vec<u64>,
     list: List,
     name: u64,
     /// Offsets of a kind's functions.
@@ -30,19 +47,26 @@ impl Source for Sockets {
             ("proto", "backlog_rcv", Optional),
             ("proto", "bind", Optional),
             ("proto", "bind_add", Optional),
+            ("proto", "bpf_bypass_getsockopt", Optional),
             ("proto", "close", Optional),
+            ("proto", "compat_ioctl", Optional),
             ("proto", "connect", Optional),
             ("proto", "destroy", Optional),
+            ("proto", "diag_destroy", Optional),
             ("proto", "disconnect", Optional),
+            ("proto", "enter_memory_pressure", Optional),
+            ("proto", "forward_alloc_get", Optional),
             ("proto", "get_port", Optional),
             ("proto", "getsockopt", Optional),
             ("proto", "hash", Optional),
             ("proto", "init", Optional),
             ("proto", "ioctl", Optional),
             ("proto", "keepalive", Optional),
+            ("proto", "leave_memory_pressure", Optional),
             ("proto", "name", Optional),
             ("proto", "node", Optional),
             ("proto", "pre_connect", Optional),
+            ("proto", "psock_update_sk_prot", Optional),
             ("proto", "put_port", Optional),
             ("proto", "recvmsg", Optional),
             ("proto", "rehash", Optional),
@@ -51,7 +75,9 @@ impl Source for Sockets {
             ("proto", "sendpage", Optional),
             ("proto", "setsockopt", Optional),
             ("proto", "shutdown", Optional),
+            ("proto", "sock_is_readable", Optional),
             ("proto", "splice_eof", Optional),
+            ("proto", "stream_memory_free", Optional),
             ("proto", "unhash", Optional),
         ],
         constants: &[],
@@ -64,6 +90,7 @@ impl Source for Sockets {
         let functions = Self::WANTS.members.iter();
         let functions = functions.filter(|(_, member, _)| !matches!(*member, "name" | "node"));
         Some(Self {
+            known: KNOWN.iter().filter_map(|name| profile.symbol(name)).collect(),
             list: List { head: profile.symbol("proto_list")?, link: kind("node")? },
             name: kind("name")?,
             functions: functions.filter_map(|(_, member, _)| kind(member)).collect(),
@@ -76,14 +103,17 @@ impl Source for Sockets {
         at: Cursor,
         see: &mut dyn FnMut(Hook),
     ) -> Option<Cursor> {
-        let next = visit_list(kernel, self.list.head, at, |link| {
-            let object = link.wrapping_sub(self.list.link);
-            for hook in self.functions.iter().filter_map(|&at| Hook::code(kernel, object, at)) {
-                // Those of the image are never freed.
-                see(if kernel.in_image(object) { hook.fixed(0) } else { hook });
+        let mut kind = |object| see_functions(kernel, object, self.functions.iter().copied(), see);
+        match at.list {
+            0 => {
+                self.known.iter().for_each(|known| kind(*known));
+                Some(at.next_list())
             }
-        });
-        Some(next).filter(|next| next.list == 0)
+            1 => Some(visit_list(kernel, self.list.head, at, |link| {
+                kind(link.wrapping_sub(self.list.link));
+            })),
+            _ => None,
+        }
     }
 
     fn symbol<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, object: u64) -> String {

@@ -106,16 +106,39 @@ pub(super) trait Source: Sized + Debug {
     }
 }
 
+/// Calls `see` with the pointers to code at `offsets` of `object`. Those of the image never change, and are never freed.
+pub(super) fn see_functions<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    object: u64,
+    offsets: impl IntoIterator<Item = u64>,
+    see: &mut dyn FnMut(Hook),
+) {
+    for hook in offsets.into_iter().filter_map(|at| Hook::code(kernel, object, at)) {
+        see(if kernel.in_image(object) { hook.fixed(0) } else { hook });
+    }
+}
+
 /// Visits some entries of the circular list at `head` from `at` on. `each` gets the links. Continues with the next list
 /// behind the last entry.
 pub(super) fn visit_list<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     head: u64,
     at: Cursor,
+    each: impl FnMut(u64),
+) -> Cursor {
+    visit_some(kernel, head, at, BATCH, each)
+}
+
+/// The same, of at most `entries` entries.
+pub(super) fn visit_some<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    head: u64,
+    at: Cursor,
+    entries: u32,
     mut each: impl FnMut(u64),
 ) -> Cursor {
     let mut link = if at.link == 0 { kernel.u64(head).unwrap_or(0) } else { at.link };
-    for _ in 0..BATCH {
+    for _ in 0..entries {
         if link == head || link == 0 {
             return at.next_list();
         }

@@ -1,6 +1,6 @@
 //! Line disciplines, which see what is typed (`include/linux/tty_ldisc.h` of Linux).
 
-use super::source::{offset, Cursor, Hook, Source};
+use super::source::{offset, see_functions, Cursor, Hook, Source};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
@@ -52,11 +52,9 @@ impl Source for Terminals {
     ) -> Option<Cursor> {
         for entry in (0..DISCIPLINES).map(|number| self.table + 8 * number) {
             let Some(object) = kernel.u64(entry).filter(|&object| object != 0) else { continue };
-            for at in self.functions.clone().step_by(8) {
-                let Some(hook) = Hook::code(kernel, object, at) else { continue };
-                // The operations of the image are never freed.
-                see(if kernel.in_image(object) { hook.fixed(0) } else { hook });
-            }
+            // Linux replaces none by another one.
+            Hook::data(kernel, entry, 0).into_iter().for_each(|hook| see(hook.fixed(0)));
+            see_functions(kernel, object, self.functions.clone().step_by(8), see);
         }
         None
     }

@@ -29,11 +29,13 @@ const VARIABLES: &[&str] = &[
     "net_namespace_list",
     "netdev_chain",
     "nr_cpu_ids",
+    "offload_base",
     "proc_root",
     "proto_list",
     "ptype_all",
     "ptype_base",
     "super_blocks",
+    "tcp_prot",
     "tty_ldiscs",
 ];
 
@@ -94,6 +96,7 @@ impl World {
             (TEXT + 0x480, b't', "aggr_pre_handler"),
             (TEXT + 0x490, b't', "pre_handler_kretprobe"),
             (TEXT + 0x4a0, b't', "delayed_work_timer_fn"),
+            (TEXT + 0x4b0, b't', "fprobe_handler"),
             (GETDENTS, b'T', "__se_sys_getdents64"),
             (GETDENTS, b'T', "__x64_sys_getdents64"),
             (TEXT + 0x600, b'T', "other"),
@@ -117,7 +120,14 @@ impl World {
         ] {
             world.set(at, value);
         }
-        for list in ["formats", "net_namespace_list", "proto_list", "ptype_all", "super_blocks"] {
+        for list in [
+            "formats",
+            "net_namespace_list",
+            "offload_base",
+            "proto_list",
+            "ptype_all",
+            "super_blocks",
+        ] {
             world.set(variable(list), variable(list));
         }
         (0..16).for_each(|list| {
@@ -231,9 +241,79 @@ fn packet_handlers() {
     for list in [variable("ptype_base") + 16 * 15, variable("ptype_all")] {
         let mut world = World::new();
         world.link(list, world.at("packet_type", "list", OBJECT));
-        let slot = world.at("packet_type", "func", OBJECT);
-        world.hides(slot, "hidden packet handler, 0xffff888000010000");
+        for function in ["func", "id_match", "list_func"] {
+            let slot = world.at("packet_type", function, OBJECT);
+            world.hides(slot, "hidden packet handler, 0xffff888000010000");
+        }
     }
+    let mut world = World::new();
+    world.link(variable("offload_base"), world.at("packet_offload", "list", OBJECT));
+    let slot = world.at("packet_offload", "callbacks.gro_receive", OBJECT);
+    world.hides(slot, "hidden packet handler, 0xffff888000010000");
+}
+
+#[test]
+fn what_is_of_the_image_does_not_change_while_it_is_not_linked() {
+    let mut world = World::new();
+    let list = variable("ptype_all");
+    world.object("packet_type", TABLE, &[("func", HANDLER)]);
+    world.link(list, world.at("packet_type", "list", TABLE));
+    assert_eq!(world.look(PASSES), [""; 0]);
+    world.set(list, list);
+    world.object("packet_type", TABLE, &[("func", CODE)]);
+    assert_eq!(world.look(2 * PASSES), [""; 0]);
+    world.link(list, world.at("packet_type", "list", TABLE));
+    let line = "operations changed, table: handler, 0xffffffffc0000000, module evil";
+    assert_eq!(world.look(PASSES), [line]);
+}
+
+#[test]
+fn a_pointer_that_always_leads_elsewhere_is_found() {
+    let mut world = World::new();
+    world.link(variable("formats"), world.at("linux_binfmt", "lh", OBJECT));
+    let slot = world.at("linux_binfmt", "load_binary", OBJECT);
+    let passes = u64::from(CHANGING_PASSES);
+    let lines: Vec<_> = (1..=passes)
+        .flat_map(|pass| {
+            world.set(slot, NOBODY + pass);
+            world.look(1)
+        })
+        .collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let last = format!("{:#x} in no listed module", NOBODY + passes);
+    assert!(lines[0].ends_with(&last), "{lines:?}");
+}
+
+#[test]
+fn more_suspects_than_there_is_room_for_are_counted() {
+    let mut world = World::new();
+    world.link(variable("net_namespace_list"), world.at("net", "list", OBJECT));
+    let entries = OBJECT + 0x1000;
+    world.set(world.at("net", "nf.hooks_ipv4", OBJECT), entries);
+    world.object("nf_hook_entries", entries, &[("num_hook_entries", 600)]);
+    let first = world.at("nf_hook_entries", "hooks", entries);
+    (0..600).for_each(|number| world.set(first + 24 * number, NOBODY));
+    assert_eq!(world.look(PASSES).len(), 512);
+    assert!(world.check.coverage.dropped > 0);
+}
+
+#[test]
+fn the_first_namespace_is_visited_unlisted() {
+    let mut world = World::new();
+    let initial = variable("init_net");
+    let entries = OBJECT + 0x1000;
+    world.object("nf_hook_entries", entries, &[("num_hook_entries", 1)]);
+    world.object("net", initial, &[("nf.hooks_ipv4", entries)]);
+    let first = world.at("nf_hook_entries", "hooks", entries);
+    world.hides(first, &format!("hidden netfilter hook, {first:#x}"));
+    // And its devices.
+    let device = world.object("net_device", OBJECT + 0x3000, &[("nd_net.net", initial)]);
+    world.link(
+        world.at("net", "dev_base_head", initial),
+        world.at("net_device", "dev_list", device),
+    );
+    let slot = world.at("net_device", "rx_handler", device);
+    world.hides(slot, &format!("hidden packet handler, {device:#x}"));
 }
 
 #[test]
@@ -323,6 +403,8 @@ fn handlers_by_protocol() {
         ("inet_protos", "net_protocol", "handler"),
     ] {
         let mut world = World::new();
+        // Its data is where the test can write.
+        world.set(MODULE + 144, OBJECT);
         world.set(variable(table) + 8 * 255, OBJECT);
         world.hides(
             world.at(structure, function, OBJECT),
@@ -335,7 +417,22 @@ fn handlers_by_protocol() {
         world.object(structure, TABLE, &[(function, CODE)]);
         let line = "operations changed, table: handler, 0xffffffffc0000000, module evil";
         assert_eq!(world.look(PASSES), [line]);
+        // Nor is another one in its place.
+        world.set(variable(table) + 8 * 6, OBJECT);
+        let line = format!("operations changed, {table}+0x30: table, {OBJECT:#x}, module evil");
+        assert_eq!(world.look(PASSES), [line]);
     }
+}
+
+#[test]
+fn operations_of_unlisted_sockets() {
+    let mut world = World::new();
+    let tcp = [("name", u64::from_le_bytes(*b"TCP\0\0\0\0\0")), ("recvmsg", HANDLER)];
+    world.object("proto", variable("tcp_prot"), &tcp);
+    assert_eq!(world.look(PASSES), [""; 0]);
+    world.object("proto", variable("tcp_prot"), &[("recvmsg", CODE)]);
+    let line = "operations changed, sockets of TCP: handler, 0xffffffffc0000000, module evil";
+    assert_eq!(world.look(PASSES), [line]);
 }
 
 #[test]
@@ -476,6 +573,9 @@ fn a_listed_module_may_not_hook_what_user_space_is_told() {
     };
     assert_eq!(world.look(PASSES), [line("kprobe of __x64_sys_getdents64+0x4")]);
     assert!(Check::<FakeMemory>::stands(&world.check, SENSITIVE, GETDENTS + 4));
+    // In the middle of the function.
+    world.object("kprobe", probe, &[("addr", GETDENTS + 0x40)]);
+    assert_eq!(world.look(PASSES).len(), 1);
     // Not a function of the list; a handler of the kernel's own.
     for (address, handler) in [(TEXT + 0x600, CODE), (GETDENTS, HANDLER)] {
         world.object("kprobe", probe, &[("addr", address), ("pre_handler", handler)]);
@@ -493,6 +593,18 @@ fn a_listed_module_may_not_hook_what_user_space_is_told() {
     assert_eq!(world.look(PASSES), [line("ftrace")]);
     world.object("ftrace_func_entry", entry, &[("ip", TEXT + 0x600)]);
     assert_eq!(world.look(2 * PASSES), [""; 0]);
+    // By an fprobe, whose handler Linux's own code calls.
+    let probe = world.at("fprobe", "ops", OBJECT) - OBJECT;
+    world.object("ftrace_ops", OBJECT, &[("func", TEXT + 0x4b0)]);
+    world.object("fprobe", OBJECT - probe, &[("exit_handler", CODE)]);
+    world.object("ftrace_func_entry", entry, &[("ip", GETDENTS + 4)]);
+    assert_eq!(world.look(PASSES), [line("ftrace")]);
+    world.object("fprobe", OBJECT - probe, &[("exit_handler", NOBODY)]);
+    let hidden = world.look(PASSES);
+    assert!(hidden.len() == 1 && hidden[0].starts_with("hidden ftrace handler, "), "{hidden:?}");
+    world.object("fprobe", OBJECT - probe, &[("exit_handler", 0)]);
+    world.object("ftrace_ops", OBJECT, &[("func", CODE)]);
+    world.look(PASSES);
     world.object("ftrace_ops_hash", hashes, &[("filter_hash", 0)]);
     let all = world.look(PASSES);
     assert!(all.iter().all(|line| line.contains("every function")) && all.len() == 1, "{all:?}");

@@ -1,6 +1,7 @@
 //! Users of ftrace: functions that Linux calls at the entries of others (`include/linux/ftrace.h` of Linux).
 //!
 //! The check `text` reports those that lead to nobody's code. Here, a module's user is asked which functions it hooks.
+//! An fprobe's user leads to Linux's own code, which calls the fprobe's handlers (`include/linux/fprobe.h`).
 
 use super::source::{offset, visit_chain, Cursor, Hook, Source};
 use crate::kernel::Kernel;
@@ -10,6 +11,7 @@ use crate::profile::requirements::Wants;
 use crate::profile::Profile;
 use crate::walk::chain;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 /// Maximum binary logarithm of the number of a filter's lists, and maximum number of functions of a filter.
 const MAX_BITS: u64 = 12;
@@ -20,6 +22,8 @@ pub(super) struct Tracers {
     users: u64,
     next: u64,
     function: u64,
+    /// Linux's own functions in fprobes; offsets in one of the user and of the handlers.
+    probes: Option<(Vec<u64>, u64, [u64; 2])>,
     /// From a user to its filter, and from there to the lists.
     hashes: u64,
     filter: u64,
@@ -63,6 +67,9 @@ impl Source for Tracers {
     const WANTS: Wants = Wants {
         symbols: &[],
         members: &[
+            ("fprobe", "entry_handler", Optional),
+            ("fprobe", "exit_handler", Optional),
+            ("fprobe", "ops", Optional),
             ("ftrace_func_entry", "hlist", Optional),
             ("ftrace_func_entry", "ip", Optional),
             ("ftrace_hash", "buckets", Optional),
@@ -78,7 +85,14 @@ impl Source for Tracers {
 
     fn new(profile: &Profile<'_>) -> Option<Self> {
         let user = |member| offset(profile, "ftrace_ops", member);
+        let probe = |member| offset(profile, "fprobe", member);
+        let probes = || {
+            let functions = ["fprobe_handler", "fprobe_kprobe_handler"];
+            let functions = functions.iter().filter_map(|name| profile.symbol(name)).collect();
+            Some((functions, probe("ops")?, [probe("entry_handler")?, probe("exit_handler")?]))
+        };
         Some(Self {
+            probes: probes(),
             users: profile.symbol("ftrace_ops_list")?,
             next: user("next")?,
             function: user("func")?,
@@ -103,6 +117,15 @@ impl Source for Tracers {
             // Linux's own users hook what somebody with the right to do so asked for.
             if !kernel.in_image(hook.value) && hook.value != 0 {
                 self.functions(kernel, user, |function| see(hook.on(function)));
+            }
+            let probes = self.probes.iter().filter(|(own, ..)| own.contains(&hook.value));
+            for (_, start, handlers) in probes {
+                let probe = user.wrapping_sub(*start);
+                for hook in handlers.iter().filter_map(|&at| Hook::code(kernel, probe, at)) {
+                    if !kernel.in_image(hook.value) && hook.value != 0 {
+                        self.functions(kernel, user, |function| see(hook.on(function)));
+                    }
+                }
             }
         });
         Some(next).filter(|next| next.list == 0)
