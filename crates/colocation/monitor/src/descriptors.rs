@@ -20,12 +20,11 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
+use core::sync::atomic::Ordering::Relaxed;
 use kyozon_abi::layer::LinuxRegisters;
 
 /// Descriptors of a CPU, 8 bytes each (`GDT_ENTRIES` in Linux's `segment.h`).
 const DESCRIPTORS: u64 = 16;
-/// Descriptors that the page of a CPU's table has room for; behind those of Linux there are none.
-const ROOM: u64 = 512;
 /// The limit of a table, and what an exit of an Intel virtual machine makes of it until a program of user mode runs (Intel
 /// SDM volume 3C, "Loading Host Segment and Descriptor-Table Registers").
 const LIMITS: [u64; 2] = [8 * DESCRIPTORS - 1, 0xffff];
@@ -198,13 +197,12 @@ impl Tables {
         for (number, descriptor) in (0..).zip(&mut tables.descriptors) {
             *descriptor = kernel.u64(known.descriptor(number))?;
         }
-        for number in DESCRIPTORS as u16..ROOM as u16 {
-            let descriptor = kernel.u64(known.descriptor(number))?;
-            if descriptor != 0 {
-                tables.other = Some((number, descriptor));
-                break;
-            }
-        }
+        // Linux keeps the table at the beginning of a page of its own.
+        let page = kernel.memory.page(kernel.physical(known.table)?)?;
+        let mut others = (0..).zip(page.iter()).skip(DESCRIPTORS as usize);
+        tables.other = others
+            .find(|(_, descriptor)| descriptor.load(Relaxed) != 0)
+            .map(|(number, descriptor)| (number, descriptor.load(Relaxed)));
         for (number, stack) in (0..).zip(&mut tables.stacks) {
             *stack = kernel.u64(known.stack(number))?;
         }
