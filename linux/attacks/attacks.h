@@ -29,7 +29,7 @@ extern struct attack hide_list, hide_forged, hide_list_pid, hide_again;
 extern struct attack hide_twice, hide_thread, hide_handler, hide_probe;
 extern struct attack patch_text, patch_rodata, patch_swapped, patch_behind, filter_symbol;
 extern struct attack hook_lstar, hook_cstar, clear_wp, clear_smep, set_breakpoint;
-extern struct attack move_idt, hook_gate, make_call_gate, move_stack;
+extern struct attack move_idt, move_gdt, replace_tss, hook_gate, make_call_gate, move_stack;
 extern struct attack hide_module, hide_module_sysfs, hide_module_all, clear_taint;
 extern struct attack hide_bpf, patch_bpf, patch_module;
 extern struct attack exec_memory, writable_exec_memory;

@@ -40,7 +40,7 @@ static struct attack *const attacks[] = {
 	&patch_text, &patch_rodata, &patch_swapped, &patch_behind, &filter_symbol,
 	&filter_process,
 	&hook_lstar, &hook_cstar, &clear_wp, &clear_smep, &set_breakpoint,
-	&move_idt, &hook_gate, &make_call_gate, &move_stack,
+	&move_idt, &move_gdt, &replace_tss, &hook_gate, &make_call_gate, &move_stack,
 	&hide_module, &hide_module_sysfs, &hide_module_all, &clear_taint,
 	&hide_bpf, &patch_bpf, &patch_module,
 	&exec_memory, &writable_exec_memory,

@@ -4,7 +4,8 @@
  * CPU's descriptors and stacks.
  * Nothing calls the changed entries, except for LSTAR's: the module's entry
  * leads on to Linux's. The page tables of user mode have no module if the kernel
- * isolates page tables: hook-lstar and move-idt refuse such a kernel.
+ * isolates page tables: hook-lstar, move-idt, move-gdt and replace-tss refuse
+ * such a kernel.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -291,6 +292,109 @@ static int move_idt_begin(struct attack *attack, char *argument)
 	return change_begin(attack, &table);
 }
 ATTACK(move_idt, "move-idt", table);
+
+/* Another table with the same descriptors. */
+static u64 descriptors_read(void)
+{
+	struct desc_ptr now;
+
+	asm volatile("sgdt %0" : "=m"(now));
+	return now.address;
+}
+
+static void descriptors_write(u64 value)
+{
+	struct desc_ptr new = { .size = GDT_SIZE - 1, .address = value };
+
+	asm volatile("lgdt %0" : : "m"(new));
+}
+
+static struct change descriptors = { .read = descriptors_read, .write = descriptors_write };
+
+static int move_gdt_begin(struct attack *attack, char *unused)
+{
+	static struct desc_struct copy[GDT_ENTRIES] __aligned(PAGE_SIZE);
+
+	if (boot_cpu_has(X86_FEATURE_PTI))
+		return -EOPNOTSUPP;
+	/* Each CPU has its own. */
+	descriptors.on_one = true;
+	descriptors.cpu = raw_smp_processor_id();
+	descriptors.old = descriptors_read();
+	memcpy(copy, (void *)descriptors.old, sizeof(copy));
+	descriptors.bad = (u64)copy;
+	return change_begin(attack, &descriptors);
+}
+ATTACK(move_gdt, "move-gdt", descriptors);
+
+/*
+ * A task state segment that the first CPU uses, although its descriptor leads
+ * to Linux's: LTR reads it only once.
+ */
+static struct x86_hw_tss other_task_state __aligned(PAGE_SIZE);
+static bool task_state_replaced;
+
+static void load_task_state(void *segment)
+{
+	u64 *descriptor = (u64 *)&get_cpu_gdt_rw(0)[GDT_ENTRY_TSS];
+	u64 old[2] = { descriptor[0], descriptor[1] };
+	struct desc_ptr table, writable = {
+		.size = GDT_SIZE - 1, .address = (u64)get_cpu_gdt_rw(0),
+	};
+	unsigned long flags;
+
+	local_irq_save(flags);
+	asm volatile("sgdt %0" : "=m"(table));
+	/* LTR marks the descriptor as busy: Linux's own table is read-only. */
+	asm volatile("lgdt %0" : : "m"(writable));
+	set_tssldt_descriptor(descriptor, (unsigned long)segment, DESC_TSS,
+			      segment == &other_task_state ?
+			      sizeof(struct x86_hw_tss) - 1 : __KERNEL_TSS_LIMIT);
+	asm volatile("ltr %w0" : : "q"(GDT_ENTRY_TSS * 8));
+	descriptor[0] = old[0];
+	descriptor[1] = old[1];
+	asm volatile("lgdt %0" : : "m"(table));
+	local_irq_restore(flags);
+}
+
+static int replace_tss_begin(struct attack *attack, char *unused)
+{
+	unsigned long flags;
+	int error;
+
+	if (boot_cpu_has(X86_FEATURE_PTI))
+		return -EOPNOTSUPP;
+	other_task_state = per_cpu(cpu_tss_rw, 0).x86_tss;
+	strscpy(attack->about, "CPU 0", sizeof(attack->about));
+	attack->tsc = rdtsc_ordered();
+	error = smp_call_function_single(0, load_task_state, &other_task_state, 1);
+	if (error)
+		return error;
+	task_state_replaced = true;
+	local_irq_save(flags);
+	attack_done(attack);
+	local_irq_restore(flags);
+	return 0;
+}
+
+static void replace_tss_undo(struct attack *attack)
+{
+	void *own = &get_cpu_entry_area(0)->tss.x86_tss;
+
+	task_state_replaced = smp_call_function_single(0, load_task_state, own, 1);
+}
+
+static bool replace_tss_present(struct attack *attack)
+{
+	return task_state_replaced;
+}
+
+struct attack replace_tss = {
+	.name = "replace-tss",
+	.begin = replace_tss_begin,
+	.undo = replace_tss_undo,
+	.present = replace_tss_present,
+};
 
 /* The gate of a vector that nothing raises: INTO does not exist in 64-bit mode. */
 #define UNUSED_VECTOR	4

@@ -49,8 +49,9 @@ data='read-only data changed for a moment: full_fops\+0x\w* .*leads to module ky
 gate='interrupt gate changed: vector 4 .*leads to module kyozon_attacks'
 entry='LSTAR changed: CPU 0: .*leads to module kyozon_attacks'
 control='CR0.WP cleared: CPU 0: |CR4.SMEP cleared: CPU 0: '
-table='interrupt table moved: CPU 0: .*leads to module kyozon_attacks'
-all="FINDING ($text|$behind|$data|$gate|$entry|$control|$table)"
+table='(interrupt|descriptor) table moved: CPU 0: .*leads to module kyozon_attacks'
+task='task state segment replaced: CPU 0: .*leads to module kyozon_attacks'
+all="FINDING ($text|$behind|$data|$gate|$entry|$control|$table|$task)"
 
 total=0
 # round NAME COUNT: waits for that many findings more, and until they are gone.
@@ -61,12 +62,12 @@ round() {
 	total=$((total + $2))
 }
 
-attacks="patch-text patch-rodata hook-gate hook-lstar move-idt clear-wp clear-smep"
+attacks="patch-text patch-rodata hook-gate hook-lstar move-idt move-gdt replace-tss clear-wp clear-smep"
 for ms in 0 1 10; do
 	for attack in $attacks; do
 		echo "hold $ms $attack" >/proc/kyozon-attacks || exit 1
 	done
-	round "for $ms ms" 7
+	round "for $ms ms" 9
 done
 echo "hold 0 patch-swapped" >/proc/kyozon-attacks || exit 1
 round "by another instruction" 1

@@ -21,7 +21,9 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
-use kyozon_abi::layer::LinuxRegisters;
+use kyozon_abi::layer::{
+    LinuxRegisters, Write, TABLE_DESCRIPTORS, TABLE_TASK, WRITE_REGISTER, WRITE_TABLE, WRITE_WORDS,
+};
 
 /// Descriptors of a CPU, 8 bytes each (`GDT_ENTRIES` in Linux's `segment.h`).
 const DESCRIPTORS: u64 = 16;
@@ -71,6 +73,9 @@ const NO_STACK: u64 = (1 << 63) + 1;
 /// The memory of all CPUs' entry areas (`CPU_ENTRY_AREA_PGD`). Linux, Documentation/arch/x86/x86_64/mm.rst.
 const ENTRY_AREAS: Range<u64> = 0xffff_fe00_0000_0000..0xffff_fe80_0000_0000;
 
+/// The number of the register of SYSENTER's stack.
+const SYSENTER_ESP: u64 = 0x175;
+
 /// What is judged of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
@@ -82,6 +87,8 @@ enum Key {
     Stack(u8),
     /// Stack of a system call by SYSENTER.
     CallStack,
+    /// The task state segment that it uses.
+    TaskState,
 }
 
 impl Key {
@@ -92,6 +99,7 @@ impl Key {
             Self::Stack(0) => "stack of interrupts changed".into(),
             Self::Stack(number) => format!("interrupt stack {number} changed"),
             Self::CallStack => "SYSENTER_ESP changed".into(),
+            Self::TaskState => "task state segment replaced".into(),
         }
     }
 }
@@ -164,6 +172,16 @@ fn base(low: u64, high: u64) -> u64 {
     low >> 16 & 0xff_ffff | low >> 32 & 0xff00_0000 | high << 32
 }
 
+/// Whether base and limit are those of the descriptors at the physical address `table`.
+fn is_table<M: KernelMemory>(kernel: &Kernel<'_, M>, table: u64, [base, limit]: [u64; 2]) -> bool {
+    kernel.physical(base) == Some(table) && LIMITS.contains(&limit)
+}
+
+/// Whether SYSENTER may begin with this stack; Linux's is `stack`. Without 32-bit programs there is none.
+fn is_call_stack(stack: u64, value: u64) -> bool {
+    value == 0 || value == stack || is_truncated(stack, value)
+}
+
 impl Known {
     /// The address of descriptor `number`.
     fn descriptor(&self, number: u16) -> u64 {
@@ -181,7 +199,7 @@ impl Known {
         match key {
             Key::Descriptor(number) => self.descriptor(number),
             Key::Stack(number) => self.stack(number),
-            Key::Table | Key::CallStack => 0,
+            Key::Table | Key::CallStack | Key::TaskState => 0,
         }
     }
 }
@@ -293,13 +311,10 @@ impl DescriptorCheck {
         }
         let known = self.known(r.cpu);
         let Some(table) = kernel.physical(known.table) else { return };
-        if kernel.physical(r.gdt_base) != Some(table) || !LIMITS.contains(&r.gdt_limit) {
+        if !is_table(kernel, table, [r.gdt_base, r.gdt_limit]) {
             self.registers.see((r.cpu, Key::Table), r.gdt_base);
         }
-        // Without 32-bit programs there is none.
-        let stack = known.stacks[0];
-        let is_good = [0, stack].contains(&r.sysenter_esp) || is_truncated(stack, r.sysenter_esp);
-        if stack != 0 && !is_good {
+        if known.stacks[0] != 0 && !is_call_stack(known.stacks[0], r.sysenter_esp) {
             self.registers.see((r.cpu, Key::CallStack), r.sysenter_esp);
         }
         self.registers.end_look_at(|(cpu, _)| cpu == r.cpu);
@@ -333,13 +348,14 @@ impl DescriptorCheck {
             },
             Key::Stack(number) => first(number),
             Key::CallStack => first(0),
+            Key::TaskState => "cpu_tss_rw".into(),
         };
         let class = match key {
             Key::CallStack => Class::RegisterModified,
             _ => Class::DescriptorModified,
         };
         let leads_to = match key {
-            Key::Table => Some(value),
+            Key::Table | Key::TaskState => Some(value),
             Key::Descriptor(number) if GATES.contains(&(access(value) & TYPE)) => {
                 kernel.u64(known.descriptor(number + 1)).and_then(|high| handler([value, high]))
             }
@@ -396,6 +412,46 @@ impl<M: KernelMemory> Check<M> for DescriptorCheck {
         let is =
             |(cpu, key): (u64, Key)| key.what() == what && self.known(cpu).address(key) == address;
         self.tables.stands(is) || self.registers.stands(is)
+    }
+
+    fn judge_writes(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        writes: &[Write],
+        found: &mut dyn FnMut(Finding),
+    ) {
+        for write in writes {
+            let cpu = write.cpu.into();
+            let known = self.known(cpu);
+            let physical = |address| kernel.physical(address);
+            let (Some(table), Some(task_state)) =
+                (physical(known.table), physical(known.task_state))
+            else {
+                continue;
+            };
+            let table =
+                |[base, limit, ..]: [u64; WRITE_WORDS]| is_table(kernel, table, [base, limit]);
+            let task_state = |[base, ..]: [u64; WRITE_WORDS]| physical(base) == Some(task_state);
+            let stack = |[value, ..]: [u64; WRITE_WORDS]| {
+                known.stacks[0] == 0 || is_call_stack(known.stacks[0], value)
+            };
+            let (key, before, after) = match (write.kind, write.address) {
+                (WRITE_TABLE, TABLE_DESCRIPTORS) => {
+                    (Key::Table, table(write.before), table(write.after))
+                }
+                (WRITE_TABLE, TABLE_TASK) => {
+                    (Key::TaskState, task_state(write.before), task_state(write.after))
+                }
+                (WRITE_REGISTER, SYSENTER_ESP) => {
+                    (Key::CallStack, stack(write.before), stack(write.after))
+                }
+                _ => continue,
+            };
+            // A CPU that comes up begins with others.
+            if before && !after {
+                found(self.finding(kernel, cpu, key, write.after[0]));
+            }
+        }
     }
 
     fn step(

@@ -17,7 +17,9 @@ use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use kyozon_abi::layer::{LinuxRegisters, Write, WRITE_MEMORY, WRITE_TABLE, WRITE_WORDS};
+use kyozon_abi::layer::{
+    LinuxRegisters, Write, TABLE_INTERRUPTS, WRITE_MEMORY, WRITE_TABLE, WRITE_WORDS,
+};
 
 /// Gates of the table, 16 bytes each. Intel SDM volume 3A, 6.14.1.
 const GATES: usize = 256;
@@ -50,6 +52,11 @@ pub struct GateCheck {
     owners: Option<OwnerIndex>,
     looks: u64,
     coverage: Coverage,
+}
+
+/// Whether `write` is one of the table register `number`.
+pub(crate) fn is_table(write: &Write, number: u64) -> bool {
+    write.kind == WRITE_TABLE && write.address == number
 }
 
 /// The address that a gate leads to; `None` if it is not present.
@@ -223,7 +230,7 @@ impl<M: KernelMemory> Check<M> for GateCheck {
         // A CPU that comes up begins with other tables.
         let is_linuxs =
             |[base, limit, ..]: [u64; WRITE_WORDS]| Self::is_linuxs(kernel, table, base, limit);
-        for write in writes.iter().filter(|write| write.kind == WRITE_TABLE) {
+        for write in writes.iter().filter(|write| is_table(write, TABLE_INTERRUPTS)) {
             if is_linuxs(write.before) && !is_linuxs(write.after) {
                 found(self.finding(kernel, Key::Table(write.cpu.into()), write.after[0]));
             }

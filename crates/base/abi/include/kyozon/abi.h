@@ -306,9 +306,24 @@
 #define KYOZON_WRITE_CONTROL 2
 
 /*
- [`Write::kind`]: IDTR. The words are the table's base and limit.
+ [`Write::kind`]: IDTR, GDTR or TR. The words are the base and limit.
  */
 #define KYOZON_WRITE_TABLE 3
+
+/*
+ [`Write::address`] of a table register: IDTR.
+ */
+#define KYOZON_TABLE_INTERRUPTS 0
+
+/*
+ The same: GDTR.
+ */
+#define KYOZON_TABLE_DESCRIPTORS 1
+
+/*
+ The same: TR.
+ */
+#define KYOZON_TABLE_TASK 2
 
 /*
  All words were written.
@@ -2392,7 +2407,7 @@ struct kyozon_write {
          */
         uint32_t cpu;
         /*
-         Physical address of the words, a multiple of 8; or the number of the register, 0 for IDTR.
+         Physical address of the words, a multiple of 8; or the number of the register, `TABLE_*` for tables.
          */
         uint64_t address;
         /*

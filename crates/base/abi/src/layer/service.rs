@@ -85,8 +85,14 @@ pub const WRITE_MEMORY: u32 = 0;
 pub const WRITE_REGISTER: u32 = 1;
 /// [`Write::kind`]: CR0 or CR4.
 pub const WRITE_CONTROL: u32 = 2;
-/// [`Write::kind`]: IDTR. The words are the table's base and limit.
+/// [`Write::kind`]: IDTR, GDTR or TR. The words are the base and limit.
 pub const WRITE_TABLE: u32 = 3;
+/// [`Write::address`] of a table register: IDTR.
+pub const TABLE_INTERRUPTS: u64 = 0;
+/// The same: GDTR.
+pub const TABLE_DESCRIPTORS: u64 = 1;
+/// The same: TR.
+pub const TABLE_TASK: u64 = 2;
 
 /// A write of Linux's that the hypervisor has watched. It has taken effect.
 #[repr(C)]
@@ -96,7 +102,7 @@ pub struct Write {
     pub kind: u32,
     /// Linux's logical number of the CPU.
     pub cpu: u32,
-    /// Physical address of the words, a multiple of 8; or the number of the register, 0 for IDTR.
+    /// Physical address of the words, a multiple of 8; or the number of the register, `TABLE_*` for tables.
     pub address: u64,
     /// The words before the write. A change of more than these words has further entries. For a register, the first
     /// word counts.

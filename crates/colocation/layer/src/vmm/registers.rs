@@ -65,9 +65,9 @@ pub fn is_guarded(msr: u32) -> bool {
 }
 
 /// Whether the cokernel learns of Linux's writes to `msr`: EFER, and the entries of system calls, which Linux sets when
-/// it brings a CPU up. SYSENTER_ESP leads to no code.
+/// it brings a CPU up.
 pub fn is_watched(msr: u32) -> bool {
-    matches!(msr, EFER | STAR..=SFMASK | SYSENTER_CS | SYSENTER_EIP)
+    matches!(msr, EFER | STAR..=SFMASK | SYSENTER_CS..=SYSENTER_EIP)
 }
 
 /// Registers of AMD's own range that Linux writes while it works.

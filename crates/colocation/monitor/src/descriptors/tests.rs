@@ -226,6 +226,37 @@ fn registers_lead_to_the_cpus_own_tables() {
 }
 
 #[test]
+fn writes_that_lead_elsewhere_are_reported_by_the_write() {
+    let mut w = World::new();
+    w.pass();
+    let (gdt, tss) = (table(1), task_state(1));
+    let mut judge = |kind, address, before: [u64; 2], after: [u64; 2]| -> Vec<String> {
+        let words = |[first, second]: [u64; 2]| [first, second, 0, 0];
+        let (before, after) = (words(before), words(after));
+        let write = Write { kind, address, cpu: 1, before, after, ..Write::default() };
+        let profile = Profile::decode(&w.profile).unwrap();
+        let kernel = Kernel::new(&profile, &w.machine);
+        let mut lines = Vec::new();
+        let mut found = |f: Finding| lines.push(format!("{}, {}", f.what, f.symbol));
+        w.check.judge_writes(&kernel, &[write], &mut found);
+        lines
+    };
+    let moved = ["descriptor table moved, CPU 1"];
+    assert_eq!(judge(WRITE_TABLE, TABLE_DESCRIPTORS, [gdt, 127], [EVIL, 127]), moved);
+    assert_eq!(judge(WRITE_TABLE, TABLE_DESCRIPTORS, [gdt, 127], [gdt, 255]), moved);
+    assert_eq!(judge(WRITE_TABLE, TABLE_DESCRIPTORS, [EVIL, 127], [gdt, 127]), [""; 0]);
+    assert_eq!(judge(WRITE_TABLE, TABLE_DESCRIPTORS, [0, 0], [EVIL, 127]), [""; 0], "it comes up");
+    let replaced = ["task state segment replaced, CPU 1"];
+    assert_eq!(judge(WRITE_TABLE, TABLE_TASK, [tss, 0x206f], [EVIL, 0x206f]), replaced);
+    assert_eq!(judge(WRITE_TABLE, TABLE_TASK, [EVIL, 0x206f], [tss, 0x206f]), [""; 0]);
+    let changed = ["SYSENTER_ESP changed, CPU 1"];
+    assert_eq!(judge(WRITE_REGISTER, SYSENTER_ESP, [STACK, 0], [EVIL, 0]), changed);
+    assert_eq!(judge(WRITE_REGISTER, SYSENTER_ESP, [STACK, 0], [0, 0]), [""; 0]);
+    assert_eq!(judge(WRITE_REGISTER, 0x176, [STACK, 0], [EVIL, 0]), [""; 0]);
+    assert_eq!(judge(WRITE_TABLE, 0, [gdt, 127], [EVIL, 127]), [""; 0]);
+}
+
+#[test]
 fn a_cpu_that_cannot_be_read_is_counted() {
     let mut w = World::new();
     w.machine.memory.set(physical(OFFSETS), 0);

@@ -24,7 +24,7 @@ pub enum Target {
     Timer,
     /// Registers of the IO-APIC that has the tick's pin.
     IoApic,
-    /// CR0, CR4 or IDTR.
+    /// CR0, CR4, IDTR, GDTR or TR.
     Control,
 }
 
@@ -54,8 +54,8 @@ pub struct Access {
     pub rip: u64,
     /// CR3 at its start.
     pub cr3: u64,
-    /// CR0, CR4, and base and limit of IDTR by then.
-    pub controls: [u64; 4],
+    /// The registers that `controls` judges, by then.
+    pub controls: Controls,
 }
 
 /// Switches DEBUGCTL.BTF off, and returns whether it was on. An exit leaves Linux's value in the register.

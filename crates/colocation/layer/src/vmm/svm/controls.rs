@@ -1,4 +1,4 @@
-//! Linux's writes of CR0, CR4 and IDTR while memory is watched: the cokernel learns of those that change something.
+//! Linux's writes of CR0, CR4, IDTR, GDTR and TR while memory is watched: the cokernel learns of those that change something.
 //!
 //! The writing instruction exits, and runs once without that: so it need not be decoded. Whatever it was, it is judged
 //! by what it changed.
@@ -35,15 +35,16 @@ pub fn begin(cpu: &mut Cpu) {
 pub fn end(access: &Access, cpu: &Cpu) {
     let vmcb = cpu.vmcb();
     watch(vmcb);
-    let [cr0, cr4, table @ ..] = access.controls;
-    let [new_cr0, new_cr4, new_table @ ..] = vmcb.controls();
-    for (kind, number, before, after) in [
-        (WRITE_CONTROL, 0, [cr0, 0], [new_cr0, 0]),
-        (WRITE_CONTROL, 4, [cr4, 0], [new_cr4, 0]),
-        (WRITE_TABLE, 0, table, new_table),
-    ] {
+    let (old, new) = (access.controls, vmcb.controls());
+    let see = |kind, number, before, after| {
         if before != after {
             watch::register(cpu, kind, number, access.rip, before, after);
         }
+    };
+    for ((number, before), after) in [0, 4].into_iter().zip(old.registers).zip(new.registers) {
+        see(WRITE_CONTROL, number, [before, 0], [after, 0]);
+    }
+    for ((number, before), after) in (0..).zip(old.tables).zip(new.tables) {
+        see(WRITE_TABLE, number, before, after);
     }
 }

@@ -266,7 +266,9 @@ impl Cpu {
         match code {
             VMEXIT_INVD => self.on_invd(),
             VMEXIT_PORT => self.on_port(),
-            VMEXIT_CR0 | VMEXIT_CR4 | VMEXIT_IDTR => controls::begin(self),
+            VMEXIT_CR0 | VMEXIT_CR4 | VMEXIT_IDTR | VMEXIT_GDTR | VMEXIT_TR => {
+                controls::begin(self);
+            }
             // Some emulators store 32 bits of the code.
             _ if code as u32 == VMEXIT_INVALID as u32 => self.on_invalid(),
             _ => self.end(code),

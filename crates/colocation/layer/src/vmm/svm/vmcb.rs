@@ -93,10 +93,23 @@ pub struct Vmcb {
     _reserved_6e8: [u8; 0x918],
 }
 
+/// See [`Vmcb::controls`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Controls {
+    /// CR0 and CR4.
+    pub registers: [u64; 2],
+    /// Base and limit of each table register, in the order of `TABLE_*`.
+    pub tables: [[u64; 2]; 3],
+}
+
 impl Vmcb {
-    /// CR0, CR4, and base and limit of IDTR.
-    pub fn controls(&self) -> [u64; 4] {
-        [self.cr0, self.cr4, self.idtr.base, self.idtr.limit.into()]
+    /// CR0, CR4, and bases and limits of IDTR, GDTR and TR.
+    pub fn controls(&self) -> Controls {
+        let table = |segment: &Segment| [segment.base, segment.limit.into()];
+        Controls {
+            registers: [self.cr0, self.cr4],
+            tables: [table(&self.idtr), table(&self.gdtr), table(&self.tr)],
+        }
     }
 }
 
@@ -113,8 +126,8 @@ const _: () = {
 
 /// [`Vmcb::intercept_cr`]: writes of CR4.
 pub const INTERCEPT_CR4: u32 = 1 << (16 + 4);
-/// [`Vmcb::intercept_1`]: writes of CR0 that change more than TS and MP, and LIDT. 15.9, table B-1.
-pub const INTERCEPT_CONTROLS: u32 = 1 << 5 | 1 << 10;
+/// [`Vmcb::intercept_1`]: writes of CR0 that change more than TS and MP, LIDT, LGDT and LTR. 15.9, table B-1.
+pub const INTERCEPT_CONTROLS: u32 = 1 << 5 | 1 << 10 | 1 << 11 | 1 << 13;
 #[allow(missing_docs)]
 pub const INTERCEPT_NMI: u32 = 1 << 1;
 #[allow(missing_docs)]
@@ -148,6 +161,10 @@ pub const VMEXIT_CR4: u64 = 0x14;
 pub const VMEXIT_CR0: u64 = 0x65;
 /// LIDT.
 pub const VMEXIT_IDTR: u64 = 0x6a;
+/// LGDT.
+pub const VMEXIT_GDTR: u64 = 0x6b;
+/// LTR.
+pub const VMEXIT_TR: u64 = 0x6d;
 #[allow(missing_docs)]
 pub const VMEXIT_EXCEPTION: u64 = 0x40;
 #[allow(missing_docs)]
