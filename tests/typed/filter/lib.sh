@@ -24,8 +24,9 @@ make_wire() {
 	peer arp -s 10.0.0.1 "$(cat /sys/class/net/wire/address)"
 }
 
+# On one CPU: a busy Linux receives what was sent on two in any order.
 peer() {
-	nsenter -t "$(cat /tmp/peer)" -n "$@"
+	taskset 1 nsenter -t "$(cat /tmp/peer)" -n "$@"
 }
 
 # Starts a program as a filter; its number is in $filter.
