@@ -350,7 +350,7 @@ static void load_task_state(void *segment)
 	set_tssldt_descriptor(descriptor, (unsigned long)segment, DESC_TSS,
 			      segment == &other_task_state ?
 			      sizeof(struct x86_hw_tss) - 1 : __KERNEL_TSS_LIMIT);
-	asm volatile("ltr %w0" : : "q"(GDT_ENTRY_TSS * 8));
+	asm volatile("ltr %w0" : : "q"(GDT_ENTRY_TSS * 8) : "memory");
 	descriptor[0] = old[0];
 	descriptor[1] = old[1];
 	asm volatile("lgdt %0" : : "m"(table));

@@ -476,6 +476,10 @@ impl<M: KernelMemory> Check<M> for DescriptorCheck {
             self.next += 1;
             return Step::Rests;
         }
+        // What a write was reported as stays open until its report here, which waits for the owners.
+        if self.tables.is_due() || self.registers.is_due() {
+            return Step::Rests;
+        }
         self.coverage.learning = false;
         self.coverage.unjudged = match self.next {
             0 => 1,

@@ -2,7 +2,7 @@
 //! single-stepped. See `wall` and `controls`.
 
 use super::cpu::DECOYS;
-use super::vmcb::{Vmcb, DEBUG_CAUSES, EFER_SCE, FLAG_TRAP, VIRTUAL_MASKING};
+use super::vmcb::{Controls, Vmcb, DEBUG_CAUSES, EFER_SCE, FLAG_TRAP, VIRTUAL_MASKING};
 use crate::arch::x86_64::svm;
 use crate::vmm::filter::WINDOW;
 use crate::vmm::registers::{DEBUG_CONTROL, STEP_BRANCHES};

@@ -8,6 +8,7 @@ use super::cpu::Cpu;
 use super::entry::count;
 use super::vmcb::*;
 use super::watch;
+use crate::arch::x86_64::svm;
 use kyozon_abi::layer::{WRITE_CONTROL, WRITE_TABLE};
 use kyozon_abi::vmm::EXIT_WATCH;
 
@@ -17,12 +18,19 @@ pub fn watch(vmcb: &mut Vmcb) {
     vmcb.intercept_1 |= INTERCEPT_CONTROLS;
 }
 
+/// An exit leaves TR in the processor.
+fn save_task_register(cpu: &Cpu) {
+    // SAFETY: this CPU's own control block, and the registers are still its guest's.
+    unsafe { svm::save(cpu.block()) };
+}
+
 /// The guest is about to write a register. If there is no room to keep that, it tries again.
 pub fn begin(cpu: &mut Cpu) {
     if watch::is_busy() {
         return;
     }
     count(EXIT_WATCH);
+    save_task_register(cpu);
     let vmcb = cpu.vmcb();
     let trap = vmcb.rflags & FLAG_TRAP != 0 && !cpu.nmis.is_stepping();
     cpu.access = Some(Access::new(vmcb, trap, Target::Control, 0));
@@ -33,6 +41,7 @@ pub fn begin(cpu: &mut Cpu) {
 
 /// The instruction has run, or could not.
 pub fn end(access: &Access, cpu: &Cpu) {
+    save_task_register(cpu);
     let vmcb = cpu.vmcb();
     watch(vmcb);
     let (old, new) = (access.controls, vmcb.controls());
