@@ -13,6 +13,15 @@ events() {
 	kyozon events --json | grep -c "\"kind\":\"$1\""
 }
 
+# wait_for_repair: waits until there are more than $repaired, and the tampering is undone.
+wait_for_repair() {
+	for turn in $(seq 150); do
+		[ "$(events repair)" -gt $repaired ] && is_back && return
+		sleep 0.1
+	done
+	return 1
+}
+
 for case in /cases/*.sh; do
 	name=$(basename "$case" .sh)
 	target run /tmp/target </dev/null >/dev/null 2>&1 &
@@ -36,14 +45,15 @@ for case in /cases/*.sh; do
 		done
 		[ "$(events repair)" = $repaired ] || outcome="$outcome, repaired"
 	else
-		for turn in $(seq 150); do
-			[ "$(events repair)" -gt $repaired ] && is_back && outcome="$outcome, repaired" && break
-			sleep 0.1
-		done
+		wait_for_repair && outcome="$outcome, repaired"
+		echo "undo ${attack%% *}" >/proc/kyozon-attacks
+		found=$(events finding) repaired=$(events repair)
+		echo "$attack" >/proc/kyozon-attacks || exit 1
+		wait_for_repair && [ "$(events finding)" -gt $found ] && outcome="$outcome, repaired again"
 	fi
 	echo "case $name: $outcome"
 	case $outcome in
-	"found, repaired" | "found, held" | "found, still there") ;;
+	"found, repaired, repaired again" | "found, held" | "found, still there") ;;
 	*) { kyozon events; cat /proc/kyozon-attacks; } >&2 ;;
 	esac
 	echo undo >/proc/kyozon-attacks

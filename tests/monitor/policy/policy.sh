@@ -27,6 +27,18 @@ attack() {
 	echo not found
 }
 
+# passes: prints the number of complete passes of the check tasks.
+passes() {
+	kyozon status | sed -n 's/^check *tasks: \([0-9]*\) passes.*/\1/p'
+}
+
+# seen PID UID: waits until the process is UID's, and then until three more passes have seen that.
+seen() {
+	until grep -q "^Uid:[[:space:]]*$2[[:space:]]" "/proc/$1/status"; do sleep 0.1; done
+	until=$(($(passes) + 3))
+	until [ "$(passes)" -ge $until ]; do sleep 0.1; done
+}
+
 # ended PID: prints how the process ended, and what the monitor did about it.
 ended() {
 	wait "$1"
