@@ -40,7 +40,8 @@ mod image {
 
     struct Memory {
         pages: LinuxMemory,
-        /// What another CPU has shown for this tick.
+        /// The registers of the cokernel's CPU at this tick, and what another one has shown for it.
+        registers: Cell<Option<LinuxRegisters>>,
         other: Cell<Option<LinuxRegisters>>,
     }
 
@@ -52,7 +53,7 @@ mod image {
             self.other.get()
         }
         fn registers(&self) -> Option<LinuxRegisters> {
-            linux::registers().ok()
+            self.registers.get()
         }
     }
 
@@ -119,7 +120,7 @@ mod image {
     fn watch(info: &'static StartInfo) -> Result<(), alloc::string::String> {
         use alloc::string::ToString;
         let pages = LinuxMemory::open().map_err(|error| error.to_string())?;
-        let memory = Memory { pages, other: Cell::new(None) };
+        let memory = Memory { pages, registers: Cell::new(None), other: Cell::new(None) };
         let budget = u64::from(info.budget_us) * info.tsc_khz / 1000;
         // It takes many slices, of which most would be cut off.
         let mut entered = linux::wait_tick().map_err(|error| error.to_string())?.entered_tsc;
@@ -154,6 +155,7 @@ mod image {
             let tick = linux::wait_tick().map_err(|error| error.to_string())?;
             // A step that outlasted its budget was cut off and resumed at the next tick.
             server.exclude_time_away(tick.missed.saturating_mul(away));
+            memory.registers.set(linux::registers().ok());
             memory.other.set(linux::other_registers().ok());
             server.tick(&kernel, &mut Microkernel, tick.entered_tsc, slice.length());
             let now = clock::tsc();

@@ -20,7 +20,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use kyozon_abi::layer::{
     LinuxRegisters, Write, TABLE_DESCRIPTORS, TABLE_TASK, WRITE_REGISTER, WRITE_TABLE, WRITE_WORDS,
 };
@@ -65,6 +65,8 @@ const IS_SEGMENT: u64 = 0x10;
 /// (IST). Intel SDM volume 3A, 8.7.
 const ENTRY_STACK: u64 = 4;
 const STACKS: u64 = 36;
+/// Bytes up to the end of the stacks.
+const TASK_STATE_BYTES: usize = 92;
 /// Stacks that are judged: that of interrupts, and the seven.
 const STACK_COUNT: usize = 8;
 /// What Linux writes there before a CPU is up: no address.
@@ -172,6 +174,11 @@ fn base(low: u64, high: u64) -> u64 {
     low >> 16 & 0xff_ffff | low >> 32 & 0xff00_0000 | high << 32
 }
 
+/// The offset of stack `number` in a task state segment.
+fn stack_offset(number: u8) -> u64 {
+    number.checked_sub(1).map_or(ENTRY_STACK, |at| STACKS + 8 * u64::from(at))
+}
+
 /// Whether base and limit are those of the descriptors at the physical address `table`.
 fn is_table<M: KernelMemory>(kernel: &Kernel<'_, M>, table: u64, [base, limit]: [u64; 2]) -> bool {
     kernel.physical(base) == Some(table) && LIMITS.contains(&limit)
@@ -190,8 +197,7 @@ impl Known {
 
     /// The address of what leads to stack `number`.
     fn stack(&self, number: u8) -> u64 {
-        let offset = number.checked_sub(1).map_or(ENTRY_STACK, |at| STACKS + 8 * u64::from(at));
-        self.task_state.wrapping_add(offset)
+        self.task_state.wrapping_add(stack_offset(number))
     }
 
     /// The address of what is judged as `key`; 0 for a register.
@@ -206,25 +212,33 @@ impl Known {
 
 impl Tables {
     fn read<M: KernelMemory>(kernel: &Kernel<'_, M>, known: &Known) -> Option<Self> {
-        let mut tables = Self {
-            descriptors: [0; DESCRIPTORS as usize],
-            stacks: [0; STACK_COUNT],
-            other: None,
-            task_state: kernel.physical(known.task_state)?,
-        };
-        for (number, descriptor) in (0..).zip(&mut tables.descriptors) {
-            *descriptor = kernel.u64(known.descriptor(number))?;
-        }
-        // Linux keeps the table at the beginning of a page of its own.
+        // Linux keeps the descriptors at the beginning of a page of their own.
         let page = kernel.memory.page(kernel.physical(known.table)?)?;
-        let mut others = (0..).zip(page.iter()).skip(DESCRIPTORS as usize);
-        tables.other = others
-            .find(|(_, descriptor)| descriptor.load(Relaxed) != 0)
-            .map(|(number, descriptor)| (number, descriptor.load(Relaxed)));
-        for (number, stack) in (0..).zip(&mut tables.stacks) {
-            *stack = kernel.u64(known.stack(number))?;
-        }
-        Some(tables)
+        let (descriptors, rest) = page.split_at(DESCRIPTORS as usize);
+        let is_empty =
+            |words: &[AtomicU64]| words.iter().fold(0, |all, word| all | word.load(Relaxed)) == 0;
+        let other = match rest.chunks(16).all(is_empty) {
+            true => None,
+            false => {
+                let mut words =
+                    (DESCRIPTORS as u16..).zip(rest.iter().map(|word| word.load(Relaxed)));
+                words.find(|(_, word)| *word != 0)
+            }
+        };
+        let mut segment = [0; TASK_STATE_BYTES];
+        kernel.bytes(known.task_state, &mut segment)?;
+        let stack = |number: usize| {
+            let bytes = segment.get(stack_offset(number as u8) as usize..)?.first_chunk()?;
+            Some(u64::from_le_bytes(*bytes))
+        };
+        Some(Self {
+            descriptors: core::array::from_fn(|at| {
+                descriptors.get(at).map_or(0, |word| word.load(Relaxed))
+            }),
+            other,
+            stacks: core::array::from_fn(|number| stack(number).unwrap_or(0)),
+            task_state: kernel.physical(known.task_state)?,
+        })
     }
 
     /// The CPU was never brought up: it has no task state segment yet.

@@ -9,14 +9,14 @@ use crate::class::Class;
 use crate::confirm::Confirm;
 use crate::finding::Finding;
 use crate::kernel::Kernel;
-use crate::memory::{KernelMemory, PAGE_BYTES};
+use crate::memory::{differences, KernelMemory, PAGE_BYTES};
 use crate::owner::{self, OwnerIndex, Owners};
 use crate::profile::{Profile, ProfileError};
 use crate::registers::{CR4_FRED, LOOKS_PER_PASS};
 use alloc::format;
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 use kyozon_abi::layer::{
     LinuxRegisters, Write, TABLE_INTERRUPTS, WRITE_MEMORY, WRITE_TABLE, WRITE_WORDS,
 };
@@ -117,9 +117,8 @@ impl GateCheck {
             self.first = page.iter().map(|word| word.load(Relaxed)).collect();
             self.foreign = (0..GATES).any(|vector| self.is_foreign(vector));
         }
-        // Without branches: this is most of what a look takes.
-        let differs = |all, (word, first): (&AtomicU64, &u64)| all | (word.load(Relaxed) ^ first);
-        if !self.foreign && page.iter().zip(&self.first).fold(0, differs) == 0 {
+        let first = self.first.first_chunk();
+        if !self.foreign && first.is_some_and(|first| differences(page, first) == 0) {
             return true;
         }
         let differs = |vector: usize| {

@@ -153,6 +153,9 @@ fn owned<M: KernelMemory>(
         Target::Data => kernel.in_image(hook.value),
         _ => text.contains(&hook.value),
     };
+    if is_own {
+        return Owned::ByKernel;
+    }
     let code = index.find(hook.value).filter(|code| match hook.target {
         Target::Data => code.kind != Kind::Pack,
         _ => !matches!(code.kind, Kind::Data | Kind::Pack),
@@ -160,7 +163,6 @@ fn owned<M: KernelMemory>(
     match code {
         Some(code) if code.kind == Kind::Module => Owned::ByModule,
         Some(_) => Owned::Listed,
-        None if is_own => Owned::ByKernel,
         // Since that reading, it may have come.
         None if owner::outside(kernel, index.owners(), hook.value).is_some() => Owned::Listed,
         None => Owned::ByNobody,

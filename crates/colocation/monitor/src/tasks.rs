@@ -25,7 +25,7 @@ mod task;
 mod verify;
 mod wants;
 
-use crate::check::{About, Budget, Check, Coverage, Make, Repairs, Step};
+use crate::check::{About, Budget, Check, Coverage, Make, Pace, Repairs, Step};
 use crate::finding::{Finding, Links, Verdict};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
@@ -45,6 +45,8 @@ use suspect::{Recheck, SuspectTask};
 pub const MAX_TASKS: usize = 1 << 16;
 /// Consecutive looks that confirm a suspect.
 pub const CONFIRM_RECHECKS: u32 = 3;
+/// Steps from the beginning of one pass to that of the next, while nobody is suspected.
+const PACE: u32 = 20;
 /// Maximum number of suspects, and of suspects looked at per slice.
 const MAX_SUSPECTS: usize = 64;
 const SUSPECTS_PER_SLICE: usize = 16;
@@ -102,6 +104,9 @@ pub struct TaskCheck {
     random: Random,
     seen: SeenTasks,
     pass: Pass,
+    /// Whether the pass has begun.
+    in_pass: bool,
+    pace: Pace,
     /// The slot of `seen` to judge next; `None` while the pass is still walking.
     judging: Option<usize>,
     suspects: Vec<SuspectTask>,
@@ -131,6 +136,8 @@ impl TaskCheck {
         let mut random = Random::new(seed);
         Ok(Self {
             pass: Pass::new(&layout, &mut random, 0),
+            in_pass: false,
+            pace: Pace::every(PACE),
             layout,
             hooks: Hooks::new(profile),
             seen: SeenTasks::new(tasks, &mut random),
@@ -318,6 +325,11 @@ impl<M: KernelMemory> Check<M> for TaskCheck {
         found: &mut dyn FnMut(Finding),
         retries: &mut u64,
     ) -> Step {
+        let rests = self.pace.rests(self.in_pass);
+        if rests && self.suspects.iter().all(|suspect| suspect.reported) {
+            return Step::Rests;
+        }
+        self.in_pass = true;
         if self.judging.is_none() {
             self.pass.resume(kernel, &self.layout, retries);
         }
@@ -329,6 +341,7 @@ impl<M: KernelMemory> Check<M> for TaskCheck {
             }
             for _ in 0..NODES_PER_LOOK {
                 if let Some(count) = self.advance(kernel, found) {
+                    self.in_pass = false;
                     return Step::Done(count);
                 }
             }

@@ -107,7 +107,10 @@ impl Source for Netfilter {
                 at.next_list()
             }
             (1, _) => visit_some(kernel, self.namespaces.head, at, NAMESPACES, |link| {
-                visit(link.wrapping_sub(self.namespaces.link));
+                let namespace = link.wrapping_sub(self.namespaces.link);
+                if Some(namespace) != self.first {
+                    visit(namespace);
+                }
             }),
             (2, Some(devices)) => devices.visit(kernel, at, |device| {
                 let places = self.places.iter().flatten();

@@ -110,7 +110,10 @@ impl Source for Sockets {
                 Some(at.next_list())
             }
             1 => Some(visit_list(kernel, self.list.head, at, |link| {
-                kind(link.wrapping_sub(self.list.link));
+                let object = link.wrapping_sub(self.list.link);
+                if !self.known.contains(&object) {
+                    kind(object);
+                }
             })),
             _ => None,
         }

@@ -1,7 +1,7 @@
 //! The copy of text and read-only data that later passes compare with (the baseline).
 
 use crate::kernel::Kernel;
-use crate::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
+use crate::memory::{differences, KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -139,16 +139,4 @@ fn copy(live: &Page) -> Option<PageCopy> {
     words.try_reserve_exact(PAGE_WORDS).ok()?;
     words.extend(live.iter().map(|word| word.load(Relaxed)));
     words.into_boxed_slice().try_into().ok()
-}
-
-/// Zero if all words are equal. Three instructions per word: most of the cost of the check.
-#[inline(never)]
-fn differences(live: &Page, copy: &[u64; PAGE_WORDS]) -> u64 {
-    let mut different = 0;
-    for (live, copy) in live.chunks_exact(32).zip(copy.chunks_exact(32)) {
-        for (live, copy) in live.iter().zip(copy) {
-            different |= live.load(Relaxed) ^ copy;
-        }
-    }
-    different
 }

@@ -66,6 +66,25 @@ fn reused_task_memory_clears_the_suspect() {
 }
 
 #[test]
+fn passes_follow_each_other_only_while_somebody_is_suspected() {
+    let (linux, [alone, ..]) = system(false);
+    let profile = Profile::decode(&linux.profile).unwrap();
+    let kernel = Kernel::new(&profile, &linux.memory);
+    let mut tasks = TaskCheck::new(&profile, 1).unwrap();
+    let passes = |tasks: &mut TaskCheck, steps: u32| {
+        let step = |_: &u32| {
+            let mut budget = CallBudget(100_000);
+            matches!(tasks.step(&kernel, &mut budget, &mut |_| {}, &mut 0), Step::Done(_))
+        };
+        (0..steps).filter(step).count()
+    };
+    assert_eq!(passes(&mut tasks, 3 * PACE), 3);
+    hide(&linux, alone, view::TASKS, Unlinked::Poison);
+    assert!(passes(&mut tasks, PACE) > 1, "the looks that confirm it do not wait");
+    assert_eq!(passes(&mut tasks, 3 * PACE), 3, "it is reported");
+}
+
+#[test]
 fn reports_back_off_exponentially() {
     let (linux, [alone, ..]) = system(false);
     let mut at = Vec::new();
