@@ -1,5 +1,5 @@
 # The IO-APIC's pin is masked by a write on one CPU that another CPU's selection turns to that pin.
-cpus=2 turns=10
+cpus=2 turns=30
 options="--tick hpet-ioapic"
 attempt() { stop_ticks timer race; }
 works() { ticks_stopped; }
