@@ -27,8 +27,8 @@ use kyozon_abi::layer::{
 
 /// Descriptors of a CPU, 8 bytes each (`GDT_ENTRIES` in Linux's `segment.h`).
 const DESCRIPTORS: u64 = 16;
-/// The limit of a table, and what an exit of an Intel virtual machine makes of it until a program of user mode runs (Intel
-/// SDM volume 3C, "Loading Host Segment and Descriptor-Table Registers").
+/// The limit of a table, and what an exit of an Intel virtual machine makes of it until a program of user mode runs
+/// (Intel SDM volume 3C, "Loading Host Segment and Descriptor-Table Registers").
 const LIMITS: [u64; 2] = [8 * DESCRIPTORS - 1, 0xffff];
 /// Those that are the same on every CPU: null, kernel code for 32 and 64 bits, kernel data, user code for 32 bits, user
 /// data, user code for 64 bits, null. Linux sets the accessed bit, so that no processor writes it.

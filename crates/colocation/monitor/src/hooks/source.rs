@@ -106,7 +106,7 @@ pub(super) trait Source: Sized + Debug {
     }
 }
 
-/// Calls `see` with the pointers to code at `offsets` of `object`. Those of the image never change, and are never freed.
+/// Calls `see` with the pointers to code at `offsets` of `object`. Those of the image never change and are not freed.
 pub(super) fn see_functions<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     object: u64,

@@ -1,4 +1,5 @@
-//! Linux's writes of CR0, CR4, IDTR, GDTR and TR while memory is watched: the cokernel learns of those that change something.
+//! Linux's writes of CR0, CR4, IDTR, GDTR and TR while memory is watched: the cokernel learns of those that change
+//! something.
 //!
 //! The writing instruction exits, and runs once without that: so it need not be decoded. Whatever it was, it is judged
 //! by what it changed.
