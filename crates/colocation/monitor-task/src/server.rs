@@ -450,8 +450,8 @@ impl<M: KernelMemory> CheckEntry<M> {
         }
         if let Some(case) = self.open.iter().find(|case| case.is_due()) {
             self.waits = true;
-            let line = format!("{}: not repaired while changed code is open", case.name());
-            journal.report(EVENT_NOTE, self.index, &line);
+            let line = format!("{}: not repaired: changed code is open", case.name());
+            journal.report_about(EVENT_NOTE, self.index, case.class, &line);
         }
     }
 

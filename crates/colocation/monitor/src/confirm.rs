@@ -31,14 +31,22 @@ pub(crate) struct Confirm<K> {
     /// Looks in a row that confirm a suspect whose value changes.
     changing: u32,
     suspects: Vec<Suspect<K>>,
-    /// Number of suspects for which there was no room.
+    /// Number of suspects for which there was no room in this look, and in the last one.
+    dropping: u64,
     dropped: u64,
 }
 
 impl<K: Copy + PartialEq> Confirm<K> {
     /// No suspects; `looks` looks in a row confirm one.
     pub fn new(looks: u32) -> Self {
-        Self { looks, keeps: false, changing: u32::MAX, suspects: Vec::new(), dropped: 0 }
+        Self {
+            looks,
+            keeps: false,
+            changing: u32::MAX,
+            suspects: Vec::new(),
+            dropping: 0,
+            dropped: 0,
+        }
     }
 
     /// As [`Confirm::new`], for suspects that no later look acquits: once confirmed, they are reported.
@@ -52,7 +60,7 @@ impl<K: Copy + PartialEq> Confirm<K> {
         Self { changing: looks, ..self }
     }
 
-    /// Number of suspects for which there was no room since the beginning.
+    /// Number of suspects for which there was no room in the last look.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
@@ -80,12 +88,13 @@ impl<K: Copy + PartialEq> Confirm<K> {
                 seen_looks,
             });
         } else {
-            self.dropped += 1;
+            self.dropping += 1;
         }
     }
 
     /// Ends a look: what it did not see is no suspect any more.
     pub fn end_look(&mut self) {
+        self.dropped = core::mem::take(&mut self.dropping);
         self.end_look_at(|_| true);
     }
 

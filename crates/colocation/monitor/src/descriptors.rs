@@ -29,7 +29,8 @@ use kyozon_abi::layer::{
 const DESCRIPTORS: u64 = 16;
 /// The limit of a table, and what an exit of an Intel virtual machine makes of it until a program of user mode runs
 /// (Intel SDM volume 3C, "Loading Host Segment and Descriptor-Table Registers").
-const LIMITS: [u64; 2] = [8 * DESCRIPTORS - 1, 0xffff];
+const LIMIT: u64 = 8 * DESCRIPTORS - 1;
+const LIMIT_AFTER_GUEST: u64 = 0xffff;
 /// Those that are the same on every CPU: null, kernel code for 32 and 64 bits, kernel data, user code for 32 bits, user
 /// data, user code for 64 bits, null. Linux sets the accessed bit, so that no processor writes it.
 const FIXED: [u64; 8] = [
@@ -83,6 +84,8 @@ const SYSENTER_ESP: u64 = 0x175;
 enum Key {
     /// Where its table is.
     Table,
+    /// The table's limit: virtual machines may have left it.
+    Limit,
     /// Descriptor of this number.
     Descriptor(u16),
     /// Stack of interrupts, 0, or of this number.
@@ -97,6 +100,7 @@ impl Key {
     fn what(self) -> String {
         match self {
             Self::Table => "descriptor table moved".into(),
+            Self::Limit => "descriptor table enlarged".into(),
             Self::Descriptor(number) => format!("descriptor {number} changed"),
             Self::Stack(0) => "stack of interrupts changed".into(),
             Self::Stack(number) => format!("interrupt stack {number} changed"),
@@ -135,6 +139,8 @@ struct Known {
     stacks: [u64; STACK_COUNT],
     /// It has shown its registers, or a stack: it was brought up.
     is_up: bool,
+    /// SYSENTER_ESP when it was first seen, if it was.
+    call_stack: Option<u64>,
 }
 
 /// The tables of a CPU, as one look sees them.
@@ -156,6 +162,8 @@ pub struct DescriptorCheck {
     /// register in one.
     tables: Confirm<(u64, Key)>,
     registers: Confirm<(u64, Key)>,
+    /// What a write was reported for, until another one puts it right.
+    written: Vec<(u64, Key)>,
     owners: Option<OwnerIndex>,
     /// The CPU of the next look.
     next: u64,
@@ -181,12 +189,13 @@ fn stack_offset(number: u8) -> u64 {
 
 /// Whether base and limit are those of the descriptors at the physical address `table`.
 fn is_table<M: KernelMemory>(kernel: &Kernel<'_, M>, table: u64, [base, limit]: [u64; 2]) -> bool {
-    kernel.physical(base) == Some(table) && LIMITS.contains(&limit)
+    kernel.physical(base) == Some(table) && limit == LIMIT
 }
 
-/// Whether SYSENTER may begin with this stack; Linux's is `stack`. Without 32-bit programs there is none.
-fn is_call_stack(stack: u64, value: u64) -> bool {
-    value == 0 || value == stack || is_truncated(stack, value)
+/// Whether SYSENTER may begin with this stack; Linux's is `stack`, and the first one that was seen is `first`. Without
+/// 32-bit programs there is none.
+fn is_call_stack(stack: u64, first: u64, value: u64) -> bool {
+    value == 0 || value == stack || value == first && is_truncated(stack, value)
 }
 
 impl Known {
@@ -205,7 +214,7 @@ impl Known {
         match key {
             Key::Descriptor(number) => self.descriptor(number),
             Key::Stack(number) => self.stack(number),
-            Key::Table | Key::CallStack | Key::TaskState => 0,
+            Key::Table | Key::Limit | Key::CallStack | Key::TaskState => 0,
         }
     }
 }
@@ -322,13 +331,20 @@ impl DescriptorCheck {
     fn judge_registers<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, r: &LinuxRegisters) {
         if let Some(known) = self.cpus.get_mut(r.cpu as usize) {
             known.is_up = true;
+            known.call_stack.get_or_insert(r.sysenter_esp);
         }
         let known = self.known(r.cpu);
         let Some(table) = kernel.physical(known.table) else { return };
         if !is_table(kernel, table, [r.gdt_base, r.gdt_limit]) {
-            self.registers.see((r.cpu, Key::Table), r.gdt_base);
+            let is_enlarged =
+                r.gdt_limit == LIMIT_AFTER_GUEST && is_table(kernel, table, [r.gdt_base, LIMIT]);
+            match is_enlarged {
+                true => self.registers.see((r.cpu, Key::Limit), r.gdt_limit),
+                false => self.registers.see((r.cpu, Key::Table), r.gdt_base),
+            }
         }
-        if known.stacks[0] != 0 && !is_call_stack(known.stacks[0], r.sysenter_esp) {
+        let (stack, first) = (known.stacks[0], known.call_stack.unwrap_or(0));
+        if stack != 0 && !is_call_stack(stack, first, r.sysenter_esp) {
             self.registers.see((r.cpu, Key::CallStack), r.sysenter_esp);
         }
         self.registers.end_look_at(|(cpu, _)| cpu == r.cpu);
@@ -353,6 +369,7 @@ impl DescriptorCheck {
         };
         let expected = match key {
             Key::Table => "gdt_page".into(),
+            Key::Limit => format!("{LIMIT:#x}"),
             Key::Descriptor(number) => match FIXED.get(number as usize) {
                 Some(fixed) => format!("{fixed:#x}"),
                 None if u64::from(number) == TASK_STATE => "cpu_tss_rw".into(),
@@ -401,6 +418,7 @@ impl Make for DescriptorCheck {
             cpus: Vec::new(),
             tables: Confirm::new(2),
             registers: Confirm::keeping(1),
+            written: Vec::new(),
             owners: Owners::new(profile).ok().map(OwnerIndex::new),
             next: 0,
             unread: 0,
@@ -425,7 +443,8 @@ impl<M: KernelMemory> Check<M> for DescriptorCheck {
     fn stands(&self, what: &str, address: u64) -> bool {
         let is =
             |(cpu, key): (u64, Key)| key.what() == what && self.known(cpu).address(key) == address;
-        self.tables.stands(is) || self.registers.stands(is)
+        let written = self.written.iter().any(|written| is(*written));
+        written || self.tables.stands(is) || self.registers.stands(is)
     }
 
     fn judge_writes(
@@ -447,7 +466,8 @@ impl<M: KernelMemory> Check<M> for DescriptorCheck {
                 |[base, limit, ..]: [u64; WRITE_WORDS]| is_table(kernel, table, [base, limit]);
             let task_state = |[base, ..]: [u64; WRITE_WORDS]| physical(base) == Some(task_state);
             let stack = |[value, ..]: [u64; WRITE_WORDS]| {
-                known.stacks[0] == 0 || is_call_stack(known.stacks[0], value)
+                // Behind nested paging, the processor is AMD's: it keeps a half.
+                known.stacks[0] == 0 || is_call_stack(known.stacks[0], value, value)
             };
             let (key, before, after) = match (write.kind, write.address) {
                 (WRITE_TABLE, TABLE_DESCRIPTORS) => {
@@ -461,8 +481,12 @@ impl<M: KernelMemory> Check<M> for DescriptorCheck {
                 }
                 _ => continue,
             };
+            if after {
+                self.written.retain(|written| *written != (cpu, key));
+            }
             // A CPU that comes up begins with others.
             if before && !after {
+                self.written.push((cpu, key));
                 found(self.finding(kernel, cpu, key, write.after[0]));
             }
         }
@@ -483,7 +507,14 @@ impl<M: KernelMemory> Check<M> for DescriptorCheck {
             let taken = confirm.take_with_owners(&mut self.owners, kernel, budget, retries);
             due.extend(taken.into_iter().flatten());
         }
+        // Only KVM for Intel's processors leaves it.
+        let has_guests = |check: &Self| {
+            check.owners.as_ref().is_some_and(|index| index.has_module(kernel, "kvm_intel"))
+        };
         for ((cpu, key), value) in due {
+            if key == Key::Limit && has_guests(self) {
+                continue;
+            }
             found(self.finding(kernel, cpu, key, value));
         }
         if goes_on.is_some() {

@@ -54,11 +54,6 @@ pub struct GateCheck {
     coverage: Coverage,
 }
 
-/// Whether `write` is one of the table register `number`.
-pub(crate) fn is_table(write: &Write, number: u64) -> bool {
-    write.kind == WRITE_TABLE && write.address == number
-}
-
 /// The address that a gate leads to; `None` if it is not present.
 pub(crate) fn handler([low, high]: [u64; 2]) -> Option<u64> {
     (low >> 47 & 1 != 0).then_some(low & 0xffff | low >> 32 & 0xffff_0000 | high << 32)
@@ -229,7 +224,10 @@ impl<M: KernelMemory> Check<M> for GateCheck {
         // A CPU that comes up begins with other tables.
         let is_linuxs =
             |[base, limit, ..]: [u64; WRITE_WORDS]| Self::is_linuxs(kernel, table, base, limit);
-        for write in writes.iter().filter(|write| is_table(write, TABLE_INTERRUPTS)) {
+        for write in writes {
+            if (write.kind, write.address) != (WRITE_TABLE, TABLE_INTERRUPTS) {
+                continue;
+            }
             if is_linuxs(write.before) && !is_linuxs(write.after) {
                 found(self.finding(kernel, Key::Table(write.cpu.into()), write.after[0]));
             }

@@ -419,9 +419,12 @@ impl<M: KernelMemory> Check<M> for HookCheck {
                     }
                 }
                 Stage::Source(number, ..) if number == self.sources.len() => {
-                    // What is in the image is not freed, whether it is linked or not.
+                    // What is in the image is not freed, whether it is linked or not. A place there that had something of
+                    // a module's may be empty, and get another module's.
                     let pass = self.pass;
-                    self.first.retain(|slot, first| first.pass == pass || kernel.in_image(*slot));
+                    let stays = |slot, value| kernel.in_image(slot) && kernel.in_image(value);
+                    self.first
+                        .retain(|slot, first| first.pass == pass || stays(*slot, first.value));
                     self.confirm.end_look();
                     if self.confirm.is_waiting() {
                         self.pace.hurry();
@@ -459,8 +462,7 @@ impl<M: KernelMemory> Check<M> for HookCheck {
         }
         self.stage = Stage::Rests;
         self.coverage.learning = false;
-        self.coverage.unjudged = self.missing + self.cut_off;
-        self.coverage.dropped = self.confirm.dropped();
+        self.coverage.unjudged = self.missing + self.cut_off + self.confirm.dropped();
         for (key, value) in self.confirm.take() {
             self.finding(kernel, key, value).into_iter().for_each(&mut *found);
         }

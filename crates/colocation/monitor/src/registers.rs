@@ -206,7 +206,8 @@ impl RegisterCheck {
         let is_entry = |allowed: &[Option<u64>], first: u64, value: u64| {
             // A processor that does not use the register may have none.
             let is_unused = value == 0 || allowed.iter().all(Option::is_none);
-            allowed.contains(&Some(value)) || is_unused && first == value
+            let is_half = || allowed.iter().flatten().any(|entry| is_truncated(*entry, value));
+            allowed.contains(&Some(value)) || first == value && (is_unused || is_half())
         };
         let entries = [
             (Key::Star, r.star & !0xffff_ffff == STAR, r.star),
@@ -216,12 +217,7 @@ impl RegisterCheck {
             (Key::SysenterCs, r.sysenter_cs == first.sysenter_cs, r.sysenter_cs),
             (
                 Key::SysenterEip,
-                self.layout
-                    .sysenter
-                    .iter()
-                    .flatten()
-                    .any(|entry| is_truncated(*entry, r.sysenter_eip))
-                    || is_entry(&self.layout.sysenter, first.sysenter_eip, r.sysenter_eip),
+                is_entry(&self.layout.sysenter, first.sysenter_eip, r.sysenter_eip),
                 r.sysenter_eip,
             ),
         ];

@@ -306,6 +306,10 @@ impl<M: KernelMemory> Check<M> for TaskCheck {
             || self.privileges.stands(what, address)
     }
 
+    fn forget(&mut self, address: u64) {
+        self.suspects.retain(|suspect| suspect.identity.task != address);
+    }
+
     fn verify(&self, kernel: &Kernel<'_, M>, links: &Links) -> Verdict {
         verify::verify(kernel, &self.layout, links)
     }
@@ -315,7 +319,8 @@ impl<M: KernelMemory> Check<M> for TaskCheck {
     }
 
     fn waiting(&self) -> u64 {
-        self.suspects.iter().filter(|suspect| !suspect.reported).count() as u64
+        let suspects = self.suspects.iter().filter(|suspect| !suspect.reported).count();
+        suspects as u64 + u64::from(self.privileges.is_waiting())
     }
 
     fn step(
@@ -325,15 +330,18 @@ impl<M: KernelMemory> Check<M> for TaskCheck {
         found: &mut dyn FnMut(Finding),
         retries: &mut u64,
     ) -> Step {
-        let rests = self.pace.rests(self.in_pass);
-        if rests && self.suspects.iter().all(|suspect| suspect.reported) {
+        let is_sure = self.suspects.iter().all(|suspect| suspect.reported)
+            && !self.privileges.is_waiting()
+            && self.damaged.iter().all(|list| list.passes >= DAMAGED_PASSES);
+        let mut looks = self.suspects.len().min(SUSPECTS_PER_SLICE);
+        if self.pace.rests(self.in_pass) && is_sure {
+            (0..looks).for_each(|_| self.recheck_next(kernel, found, retries));
             return Step::Rests;
         }
         self.in_pass = true;
         if self.judging.is_none() {
             self.pass.resume(kernel, &self.layout, retries);
         }
-        let mut looks = self.suspects.len().min(SUSPECTS_PER_SLICE);
         loop {
             if looks > 0 {
                 looks -= 1;

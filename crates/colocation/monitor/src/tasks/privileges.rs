@@ -337,6 +337,11 @@ impl Privileges {
         }
     }
 
+    /// Whether a suspect needs more passes.
+    pub fn is_waiting(&self) -> bool {
+        self.confirm.is_waiting()
+    }
+
     /// Ends a pass, and reports what is confirmed.
     pub fn end_pass<M: KernelMemory>(
         &mut self,

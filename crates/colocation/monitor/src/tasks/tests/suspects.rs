@@ -85,6 +85,27 @@ fn passes_follow_each_other_only_while_somebody_is_suspected() {
 }
 
 #[test]
+fn what_hides_again_after_a_repair_is_news() {
+    let (linux, [alone, ..]) = system(false);
+    let profile = Profile::decode(&linux.profile).unwrap();
+    let kernel = Kernel::new(&profile, &linux.memory);
+    let mut tasks = TaskCheck::new(&profile, 1).unwrap();
+    let found = |tasks: &mut TaskCheck, steps: u32| {
+        let mut found = 0;
+        for _ in 0..steps {
+            tasks.step(&kernel, &mut CallBudget(100_000), &mut |_| found += 1, &mut 0);
+        }
+        found
+    };
+    hide(&linux, alone, view::TASKS, Unlinked::Poison);
+    found(&mut tasks, 100);
+    assert_eq!(found(&mut tasks, PACE + 5), 0, "reports have become rare");
+    // It was repaired and hidden again before anybody looked.
+    Check::<crate::fake::FakeMemory>::forget(&mut tasks, alone);
+    assert!(found(&mut tasks, PACE + 5) > 0);
+}
+
+#[test]
 fn reports_back_off_exponentially() {
     let (linux, [alone, ..]) = system(false);
     let mut at = Vec::new();
