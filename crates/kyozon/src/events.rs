@@ -105,6 +105,22 @@ fn open<M: Machine>(machine: &mut M) -> Result<Option<EventReader<M::Ring>>> {
     }
 }
 
+/// A finding that later lines may be about.
+struct Known {
+    sequence: u64,
+    code: u32,
+    /// Kind and object.
+    name: String,
+    address: Option<u64>,
+}
+
+/// Whether a line about a finding may end so, behind its kind and object.
+fn is_outcome(rest: &str) -> bool {
+    const WHOLE: [&str; 4] = [": repaired", ": gone", ": SIGKILL is pending", ": restarting Linux"];
+    WHOLE.contains(&rest)
+        || [": not repaired: ", ": not restarted: "].iter().any(|it| rest.starts_with(it))
+}
+
 struct Printer<'a, W> {
     out: &'a mut W,
     format: Format,
@@ -114,8 +130,8 @@ struct Printer<'a, W> {
     now: Option<Now>,
     /// An incomplete line and its first record.
     partial: Option<(EventRecord, String)>,
-    /// The last findings, newest first: sequence number, code, kind and object.
-    findings: VecDeque<(u64, u32, String)>,
+    /// The last findings, newest first.
+    findings: VecDeque<Known>,
 }
 
 impl<'a, W: Write> Printer<'a, W> {
@@ -183,24 +199,36 @@ impl<'a, W: Write> Printer<'a, W> {
     }
 
     /// The number of the finding that the line `text` is about, if it is none itself: the last one of the same check
-    /// and class with the kind and the object that the line names.
+    /// and class with the kind and the object that the line names. Intruders name objects: if a line can be about
+    /// several, it is about none.
     fn finding(&mut self, record: &EventRecord, text: &str) -> Option<u64> {
         if record.kind == EVENT_FINDING {
-            if let Some(parts) = Parts::of(text) {
-                let name = format!("{}: {}", parts.what, parts.object);
+            if let Some(Parts { what, object, address, .. }) = Parts::of(text) {
+                let known = Known {
+                    sequence: record.sequence,
+                    code: record.code,
+                    name: format!("{what}: {object}"),
+                    address,
+                };
                 self.findings.truncate(FINDINGS - 1);
-                self.findings.push_front((record.sequence, record.code, name));
+                self.findings.push_front(known);
             }
             return None;
         }
-        let text = text.strip_prefix(STILL_OPEN).unwrap_or(text);
-        let is_about = |name: &str| {
-            let rest = text.strip_prefix(name);
-            rest.is_some_and(|rest| rest.starts_with(": ") || rest.starts_with(" at 0x"))
-        };
-        let is_same = |code: u32, name: &str| code == record.code && is_about(name);
-        let found = self.findings.iter().find(|(_, code, name)| is_same(*code, name));
-        found.map(|(sequence, ..)| *sequence)
+        let again = text.strip_prefix(STILL_OPEN).map(Parts::of);
+        let same = self.findings.iter().filter(|known| {
+            known.code == record.code
+                && match &again {
+                    Some(Some(Parts { what, object, address, .. })) => {
+                        known.address == *address && known.name == format!("{what}: {object}")
+                    }
+                    Some(None) => false,
+                    None => text.strip_prefix(&known.name).is_some_and(is_outcome),
+                }
+        });
+        let mut names = same.clone().map(|known| &known.name);
+        let name = names.next()?;
+        names.all(|other| other == name).then(|| same.map(|known| known.sequence).next())?
     }
 
     fn write(&mut self, line: &Line) -> Result<()> {

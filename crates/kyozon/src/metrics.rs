@@ -130,7 +130,7 @@ const CHECKS: &[Metric] = &[
     (
         "kyozon_check_unlisted_findings",
         Kind::Counter,
-        "findings that gave their place to others",
+        "findings that found no place, or gave it to others",
         |check| Some(check.counts.unlisted as f64),
     ),
     ("kyozon_check_items", Kind::Gauge, "items that the last pass read", |check| {

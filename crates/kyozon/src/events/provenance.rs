@@ -1,10 +1,9 @@
 //! Where the module that a finding leads to comes from, as Linux says now: an intruder in Linux can forge all of it.
 
-use crate::inspect::module_files::{build_id, Folder};
+use crate::inspect::module_files::{build_id, contents, Folder};
 use serde_json::{json, Value};
 use std::cell::OnceCell;
 use std::fmt::Write;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Linux's listing of modules.
@@ -38,15 +37,16 @@ impl Modules {
             return None;
         }
         let folder = self.sysfs.join(name);
-        let taint = fs::read_to_string(folder.join("taint")).ok();
-        let notes = fs::read(folder.join("notes/.note.gnu.build-id")).unwrap_or_default();
+        let taint = contents(&folder.join("taint"));
+        let taint = taint.map(|taint| String::from_utf8_lossy(&taint).trim_end().to_owned());
+        let notes = contents(&folder.join("notes/.note.gnu.build-id")).unwrap_or_default();
         let files = self.files.get_or_init(|| Folder::open(None, &self.release, false));
         let file = files.as_ref().and_then(|files| files.path(name, &notes));
         Some(json!({
             "name": name,
-            "taint": taint.as_deref().map(str::trim_end),
+            "taint": taint,
             "build_id": build_id(&notes).map(hexadecimal),
-            "file": file,
+            "file": file.map(Path::to_string_lossy),
             "origin": origin(file),
         }))
     }
@@ -73,6 +73,9 @@ fn hexadecimal(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::inspect::module_files::tests::{notes, other_file, ID};
+    use std::ffi::OsStr;
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt;
 
     fn modules(folder: &Path, file: &str) -> Modules {
         let path = folder.join("lib").join(file);
@@ -104,6 +107,22 @@ mod tests {
                 })
             );
         }
+    }
+
+    #[test]
+    fn a_folder_may_have_any_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let modules = modules(folder.path(), "updates/other.ko");
+        let odd = folder.path().join("lib/updates").join(OsStr::from_bytes(b"\xff"));
+        fs::create_dir(&odd).unwrap();
+        fs::write(odd.join("evil.ko"), other_file()).unwrap();
+        let files = Folder::open(Some(&folder.path().join("lib")), "", false);
+        let modules = Modules { files: OnceCell::from(files), ..modules };
+        let known = modules.provenance("module evil").unwrap();
+        assert_eq!(
+            (&known["file"], &known["origin"]),
+            (&json!("updates/\u{fffd}/evil.ko"), &json!("local"))
+        );
     }
 
     #[test]

@@ -276,6 +276,32 @@ fn a_line_about_a_finding_names_it() {
 }
 
 #[test]
+fn a_name_does_not_lead_to_another_finding() {
+    let ring = Ring::new(8);
+    let code = Class::event_code(Some(Class::ProcessHidden), 1);
+    let mut writer = EventWriter::new(ring.clone()).unwrap();
+    writer.write(
+        EVENT_FINDING,
+        code,
+        0,
+        0,
+        b"hidden process: sh, pid 12 at 0x1: expected in a, found in b",
+    );
+    for line in [
+        &b"hidden process: sh, pid 12: ev, pid 77: repaired"[..],
+        b"still open: hidden process: sh, pid 12 at 0x2: expected in a, found in b",
+        b"still open: hidden process: sh, pid 12 at 0x1: expected in a, found in b",
+    ] {
+        writer.write(EVENT_NOTE, code, 0, 0, line);
+    }
+    let lines = printed(&mut machine(&ring), false, Format::Json);
+    let about =
+        |line: &String| serde_json::from_str::<serde_json::Value>(line).unwrap()["finding"].clone();
+    let about: Vec<_> = lines.iter().skip(1).map(about).collect();
+    assert_eq!(about, [json!(null), json!(null), json!("b00t-1000-0")]);
+}
+
+#[test]
 fn systems_get_fields() {
     let ring = Ring::new(8);
     let code = Class::event_code(Some(Class::ProcessHidden), 1);

@@ -217,7 +217,7 @@ fn differences(module: &Loaded<'_>, expected: &[u8]) -> Vec<(u64, Vec<u8>)> {
 }
 
 /// The contents of the regular file at `path`.
-fn contents(path: &Path) -> Option<Vec<u8>> {
+pub(crate) fn contents(path: &Path) -> Option<Vec<u8>> {
     // A pipe that nobody writes to would be waited for.
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
