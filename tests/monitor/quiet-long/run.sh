@@ -13,5 +13,8 @@ kyozon-lab run --kyozon --smp 2 --kernel "$1" --accel tcg,thread=single --timeou
 	--put "../quiet/quiet.sh:/quiet.sh" --put "../quiet/watch.sh:/watch.sh" "
 		began=\$(cut -d . -f 1 /proc/uptime)
 		sh /watch.sh $3 >/tmp/out || { cat /tmp/out; exit 1; }
-		grep '^rounds ' /tmp/out
+		# Each kind of change was made, and the monitor has looked meanwhile.
+		grep '^rounds ' /tmp/out | sed 's/ unplugged.*//' | grep -vE ' 0( |\$)' &&
+			grep -E 'meanwhile: tasks [1-9][0-9]* text [1-9]' /tmp/out || { cat /tmp/out; exit 1; }
+		dmesg | grep -E 'BUG|WARNING|Oops|stall|corruption' && exit 1
 		echo seconds \$((\$(cut -d . -f 1 /proc/uptime) - began))"
