@@ -419,8 +419,8 @@ impl<M: KernelMemory> Check<M> for HookCheck {
                     }
                 }
                 Stage::Source(number, ..) if number == self.sources.len() => {
-                    // What is in the image is not freed, whether it is linked or not. A place there that had something of
-                    // a module's may be empty, and get another module's.
+                    // What is in the image is not freed, whether it is linked or not. A place there that had something
+                    // of a module's may be empty, and get another module's.
                     let pass = self.pass;
                     let stays = |slot, value| kernel.in_image(slot) && kernel.in_image(value);
                     self.first
