@@ -44,7 +44,7 @@ use core::ops::Range;
 use source::{Cursor, Hook, Source, Target};
 
 /// Steps from the beginning of one pass to that of the next. A pass with a suspect is followed at once.
-const PACE: u32 = 50;
+const PACE: u32 = 60;
 /// Passes in a row that confirm a suspect.
 const PASSES: u32 = 2;
 /// The same for one that leads elsewhere in each of them.
