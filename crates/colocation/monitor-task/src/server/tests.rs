@@ -213,7 +213,7 @@ fn tasks_are_not_put_back_while_changed_code_is_open() {
     }
     // The code first, when the layer has accepted it; then the task.
     assert_eq!(b.system.repaired, [0x100, 0x100, 0x100, 0x200]);
-    let notes = b.system.lines.iter().filter(|line| line.2.contains("while changed code is open"));
+    let notes = b.system.lines.iter().filter(|line| line.2.contains("changed code is open"));
     assert_eq!(notes.count(), 1);
 }
 
