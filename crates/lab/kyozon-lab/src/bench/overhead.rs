@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Runs of each workload in each phase.
-const REPETITIONS: usize = 7;
+const REPETITIONS: usize = 15;
 
 /// Name and script: about a second of instructions each. Waiting for a child ends at a tick of Linux's own now and
 /// then, so that shorter work would be measured in steps of its 4 ms.
