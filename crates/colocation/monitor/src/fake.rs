@@ -27,6 +27,16 @@ pub const IMAGE_BYTES: u64 = 0x10_0000;
 /// Start of the direct map if the profile has no `page_offset_base`.
 pub const DIRECT: u64 = 0xffff_8880_0000_0000;
 
+/// The members of a module that its owner is known by, for [`profile`].
+pub const MODULES: [(&str, u64, u64); 6] = [
+    ("module.list", 0, 16),
+    ("module.name", 16, 56),
+    ("module.mem", 128, 112),
+    ("module_memory", 0, 16),
+    ("module_memory.base", 0, 8),
+    ("module_memory.size", 8, 4),
+];
+
 /// Memory from physical address 0 on.
 pub struct FakeMemory {
     pages: Vec<Box<Page>>,

@@ -398,15 +398,7 @@ mod tests {
                 (TEXT + 0xa000, b'D', "real_mode_blob"),
                 (TEXT + 0xb264, b'D', "real_mode_blob_end"),
             ];
-            let layouts = [
-                ("module.list", 0, 16),
-                ("module.name", 16, 56),
-                ("module.mem", 128, 112),
-                ("module_memory", 0, 16),
-                ("module_memory.base", 0, 8),
-                ("module_memory.size", 8, 4),
-            ];
-            let profile = fake::profile(&symbols, &layouts);
+            let profile = fake::profile(&symbols, &fake::MODULES);
             let check = MappingCheck::make(&Profile::decode(&profile).unwrap(), 1).unwrap();
             let world =
                 Self { memory: FakeMemory::new(TEXT_PHYSICAL + fake::IMAGE_BYTES), profile, check };

@@ -37,15 +37,7 @@ impl World {
             (CPUS, b'D', "nr_cpu_ids"),
             (MODULES, b'D', "modules"),
         ];
-        let layouts = [
-            ("module.list", 0, 16),
-            ("module.name", 16, 56),
-            ("module.mem", 128, 112),
-            ("module_memory", 0, 16),
-            ("module_memory.base", 0, 8),
-            ("module_memory.size", 8, 4),
-        ];
-        let profile = fake::profile(&symbols, &layouts);
+        let profile = fake::profile(&symbols, &fake::MODULES);
         let check = DescriptorCheck::make(&Profile::decode(&profile).unwrap(), 1).unwrap();
         let memory = FakeMemory::new(fake::TEXT_PHYSICAL + fake::IMAGE_BYTES);
         memory.set(physical(CPUS), 3);

@@ -33,15 +33,7 @@ impl World {
             (OFFSETS, b'D', "__per_cpu_offset"),
             (MODULES, b'D', "modules"),
         ];
-        let layouts = [
-            ("module.list", 0, 16),
-            ("module.name", 16, 56),
-            ("module.mem", 128, 112),
-            ("module_memory", 0, 16),
-            ("module_memory.base", 0, 8),
-            ("module_memory.size", 8, 4),
-        ];
-        let profile = fake::profile(&symbols, &layouts);
+        let profile = fake::profile(&symbols, &fake::MODULES);
         let check = RegisterCheck::make(&Profile::decode(&profile).unwrap(), 1).unwrap();
         let memory = FakeMemory::new(fake::TEXT_PHYSICAL + fake::IMAGE_BYTES);
         memory.set(fake::physical(OFFSETS + 8), AREA);
