@@ -481,11 +481,12 @@ impl<M: KernelMemory> Check<M> for DescriptorCheck {
                 }
                 _ => continue,
             };
-            if after {
+            // A CPU that comes up begins with others.
+            let is_bad = before && !after;
+            if after || is_bad {
                 self.written.retain(|written| *written != (cpu, key));
             }
-            // A CPU that comes up begins with others.
-            if before && !after {
+            if is_bad {
                 self.written.push((cpu, key));
                 found(self.finding(kernel, cpu, key, write.after[0]));
             }
