@@ -27,21 +27,25 @@ pub struct Kernel<'a, M> {
     pub profile: &'a Profile<'a>,
     /// Linux's physical memory.
     pub memory: &'a M,
-    /// Start and end of the direct map of all physical memory; `None` if they could not be read.
-    direct: Option<(u64, u64)>,
+    /// Start and length of the direct map of all physical memory; the length is 0 if they could not be read.
+    direct: (u64, u64),
 }
 
 impl<'a, M: KernelMemory> Kernel<'a, M> {
     /// The kernel with `profile` in `memory`. The bounds of the direct map are read here, once: Linux sets them at
     /// boot, and every translation needs them.
     pub fn new(profile: &'a Profile<'a>, memory: &'a M) -> Self {
-        let mut kernel = Self { profile, memory, direct: None };
+        let mut kernel = Self { profile, memory, direct: (0, 0) };
         let variable = |symbol: Option<u64>, default| match symbol {
             Some(symbol) => kernel.image_word(symbol),
             None => Some(default),
         };
-        kernel.direct = variable(profile.anchors.page_offset_base, DIRECT_MAP)
-            .zip(variable(profile.anchors.vmalloc_base, VMALLOC));
+        let start = variable(profile.anchors.page_offset_base, DIRECT_MAP);
+        let end = variable(profile.anchors.vmalloc_base, VMALLOC);
+        if let Some((start, end)) = start.zip(end).filter(|(start, _)| *start >= KERNEL_HALF) {
+            // Whatever the variables hold: the image is not a part of it.
+            kernel.direct = (start, end.min(profile.text_base()).saturating_sub(start));
+        }
         kernel
     }
 
@@ -58,7 +62,20 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
     }
 
     /// The physical address of `address`; `None` if it is not mapped. The result may lie outside System RAM.
+    #[inline]
     pub fn physical(&self, address: u64) -> Option<u64> {
+        let (start, bytes) = self.direct;
+        let inside = address.wrapping_sub(start);
+        // Nearly all that the checks read lies there.
+        if inside < bytes {
+            return Some(inside);
+        }
+        self.physical_elsewhere(address)
+    }
+
+    /// The same, outside of the direct map.
+    #[inline(never)]
+    fn physical_elsewhere(&self, address: u64) -> Option<u64> {
         let profile = self.profile;
         if self.in_image(address) {
             return Some(address - profile.text_base() + profile.text_physical());
@@ -66,14 +83,11 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         if address < KERNEL_HALF {
             return None;
         }
-        let (direct, end) = self.direct?;
-        if (direct..end).contains(&address) {
-            return Some(address - direct);
-        }
         self.walk_page_tables(address)
     }
 
     /// The same, for an access.
+    #[inline]
     fn located(&self, address: u64) -> Option<u64> {
         let physical = self.physical(address);
         if physical.is_none() {

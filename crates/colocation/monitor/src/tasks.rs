@@ -46,7 +46,7 @@ pub const MAX_TASKS: usize = 1 << 16;
 /// Consecutive looks that confirm a suspect.
 pub const CONFIRM_RECHECKS: u32 = 3;
 /// Steps from the beginning of one pass to that of the next, while nobody is suspected.
-const PACE: u32 = 25;
+const PACE: u32 = 20;
 /// Maximum number of suspects, and of suspects looked at per slice.
 const MAX_SUSPECTS: usize = 64;
 const SUSPECTS_PER_SLICE: usize = 16;

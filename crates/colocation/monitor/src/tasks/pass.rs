@@ -3,7 +3,7 @@
 use super::layout::{CgroupLayout, TaskLayout};
 use super::list_cursor::{ListCursor, DAMAGED_WALKS};
 use super::seen::SeenTasks;
-use super::task::{Identity, Stamp, TaskState, MAX_PID};
+use super::task::{Stamp, TaskState, MAX_PID};
 use super::view;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
@@ -89,7 +89,7 @@ pub struct Pass {
     stages: Vec<Stage>,
     /// Walks over the threads of `process`; they come before the current stage continues.
     threads: [Option<ListCursor>; 2],
-    process: Option<Identity>,
+    process: Option<(u64, Stamp)>,
     /// Nodes that the pass may still visit.
     remaining_nodes: u32,
     /// Views that this pass could not walk completely; no task counts as unreached by them.
@@ -138,9 +138,9 @@ impl Pass {
         layout: &TaskLayout,
         retries: &mut u64,
     ) {
-        let process_gone = self.process.is_some_and(|process| {
-            Identity::read(kernel, layout, process.task) != Some(process)
-                || TaskState::read(kernel, layout, process.task).is_none_or(|task| task.is_dead())
+        let process_gone = self.process.is_some_and(|(leader, stamp)| {
+            Stamp::read(kernel, layout, leader) != Some(stamp)
+                || TaskState::read(kernel, layout, leader).is_none_or(|task| task.is_dead())
         });
         let mut restarts = 0;
         for thread in &mut self.threads {
@@ -227,6 +227,10 @@ impl Pass {
         task: u64,
         view: u8,
     ) {
+        // Most tasks are the first of their process, which has been met in another view.
+        if seen.add_if(task, WALKED, view) {
+            return;
+        }
         let Some(leader) = kernel.u64(task.wrapping_add(layout.group_leader)) else { return };
         // A task is once in the PID index: counted there, it is counted once.
         let counted = u64::from(view == view::PID);
@@ -250,11 +254,11 @@ impl Pass {
                 return;
             }
         }
-        self.process = Identity::read(kernel, layout, leader);
-        let Some(signal) = kernel.u64(leader.wrapping_add(layout.signal)) else { return };
-        if self.process.is_none() || signal == 0 {
+        let stamp = Stamp::read(kernel, layout, leader);
+        self.process = stamp.map(|stamp| (leader, stamp));
+        let Some(signal) = stamp.map(|stamp| stamp.signal).filter(|signal| *signal != 0) else {
             return;
-        }
+        };
         let head = signal.wrapping_add(layout.thread_head);
         self.threads[0] = Some(ListCursor::new(head, layout.thread_node, view::THREADS));
         self.threads[1] = layout
@@ -268,7 +272,7 @@ impl Pass {
         self.incomplete |= view & (view::TASKS | view::PID);
         if self.damages.len() < MAX_DAMAGES {
             let process = self.process.filter(|_| view & (view::THREADS | view::GROUP) != 0);
-            let process = process.map(|process| process.task);
+            let process = process.map(|(leader, _)| leader);
             self.damages.push(Damage { view, head, process, error });
         }
     }

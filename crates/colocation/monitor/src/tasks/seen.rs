@@ -86,6 +86,20 @@ impl SeenTasks {
         Some(before)
     }
 
+    /// Adds `bits` to those of `address` if the set has it with one of the bits `has`; returns whether it does.
+    pub fn add_if(&mut self, address: u64, has: u8, bits: u8) -> bool {
+        if address & TOP != TOP {
+            return false;
+        }
+        let at = self.place(address);
+        let entry = &mut self.table[at];
+        let is_there = *entry != 0 && (*entry >> 56) as u8 & has != 0;
+        if is_there {
+            *entry |= u64::from(bits) << 56;
+        }
+        is_there
+    }
+
     fn grow(&mut self) {
         let slots = 2 * self.table.len();
         for entry in core::mem::replace(&mut self.table, vec![0; slots]) {
@@ -150,11 +164,15 @@ mod tests {
             }
             assert_eq!(seen.add(address(5000), 1), None);
             assert_eq!(seen.add(address(7), 2), Some(0x85));
+            assert!(seen.add_if(address(8), 0x80, 2) && !seen.add_if(address(8), 0x40, 8));
+            assert!(
+                !seen.add_if(address(5000), 0xff, 2) && !seen.add_if(0x7f00_0000_0000, 0xff, 2)
+            );
             assert_eq!(seen.add(0x0000_7f00_0000_0000, 1), None);
             let mut all: Vec<_> = (0..seen.slots()).filter_map(|slot| seen.take(slot)).collect();
             all.sort();
             assert_eq!(all.len(), 5000);
-            assert_eq!(all[7], (address(7), 0x87));
+            assert_eq!((all[7], all[8]), ((address(7), 0x87), (address(8), 0x87)));
             assert_eq!(seen.clear(&mut random), 5000);
         }
     }

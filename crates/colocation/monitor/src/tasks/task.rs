@@ -26,7 +26,7 @@ const EXIT_DEAD: u32 = 0x10;
 pub struct Stamp {
     /// Start time in nanoseconds.
     start: u64,
-    signal: u64,
+    pub signal: u64,
 }
 
 impl Stamp {
