@@ -74,11 +74,3 @@ fn the_table_names_what_differs() {
         "verdict: 1 task, 0 differences, but not every structure could be walked to its end";
     assert!(intact(false).to_string().ends_with(verdict));
 }
-
-#[test]
-fn taints_are_linuxs_letters() {
-    assert_eq!(
-        (taints(0), taints(1 | 1 << 12 | 1 << 13), taints(1 << 18)),
-        ("-".into(), "POE".into(), "N".into())
-    );
-}
