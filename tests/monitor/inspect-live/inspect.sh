@@ -23,6 +23,12 @@ clean)
 	inspect bpf
 	inspect memory
 	kill $program
+	ip link set lo up
+	nc -l -p 4444 </dev/null >/dev/null & listener=$!
+	unshare -n nc -l -p 5555 </dev/null >/dev/null & inner=$!
+	sleep 1
+	inspect sockets
+	kill $listener $inner
 	;;
 hidden)
 	sleep 1000 & hidden=$!
@@ -39,9 +45,14 @@ hidden)
 	sleep 1
 	echo "hide-bpf index" >/proc/kyozon-attacks
 	inspect bpf
+	nc -l -p 4444 </dev/null >/dev/null & listener=$!
+	sleep 1
+	echo "filter-socket 4444" >/proc/kyozon-attacks
+	inspect sockets
+	echo "undo filter-socket" >/proc/kyozon-attacks
 	inspect | sed "$names" | grep -E 'check|FINDING|verdict|status'
 	echo undo >/proc/kyozon-attacks
-	kill $hidden $filtered $program
+	kill $hidden $filtered $program $listener
 	;;
 refused)
 	mkdir -p /etc

@@ -42,6 +42,7 @@ pub mod random;
 pub mod registers;
 pub mod registry;
 pub mod settings;
+pub mod sockets;
 pub mod tasks;
 pub mod text;
 pub mod walk;

@@ -1,5 +1,5 @@
-//! `kyozon inspect tasks`, `modules`, `bpf`, `hooks`, `memory`: what the kernel's memory has, beside what Linux tells
-//! user space.
+//! `kyozon inspect tasks`, `modules`, `bpf`, `sockets`, `hooks`, `memory`: what the kernel's memory has, beside what
+//! Linux tells user space.
 //!
 //! On a machine that runs, both change all the time. A difference counts only if every one of several looks has it.
 
@@ -7,6 +7,7 @@ mod hooks;
 mod memory;
 mod modules;
 mod programs;
+mod sockets;
 mod tasks;
 
 use super::subject::Subject;
@@ -43,6 +44,8 @@ pub enum What {
     Modules,
     /// BPF programs
     Bpf,
+    /// Sockets of TCP, UDP and raw IP, and those that get a device's packets
+    Sockets,
     /// What Linux calls outside of its own code: handlers, timers, operations
     Hooks,
     /// What the kernel can execute
@@ -111,6 +114,7 @@ pub fn list(what: What, sources: &Sources) -> Result<Listing> {
                     What::Tasks => tasks::look(kernel, subject.is_live)?,
                     What::Modules => modules::look(kernel, subject.is_live, files.as_ref())?,
                     What::Bpf => programs::look(kernel, subject.is_live)?,
+                    What::Sockets => sockets::look(kernel, subject.is_live)?,
                     What::Hooks => hooks::look(kernel, files.as_ref())?,
                     What::Memory => memory::look(kernel)?,
                 };
@@ -134,6 +138,7 @@ pub fn list(what: What, sources: &Sources) -> Result<Listing> {
         What::Tasks => ("task", &["PID", "TID", "NAME", "NOT IN"]),
         What::Modules => ("module", &["NAME", "SIZE", "TAINTS", "FILE", "NOT IN"]),
         What::Bpf => ("BPF program", &["ID", "NAME", "BYTES", "NOT IN"]),
+        What::Sockets => ("socket", &["PROTOCOL", "LOCAL", "REMOTE", "INODE", "NETWORK", "NOT IN"]),
         What::Hooks => ("hook", &["KIND", "OBJECT", "LEADS TO", "OWNER", "FILE", "NOT IN"]),
         What::Memory => ("piece", &["START", "SIZE", "ACCESS", "OWNER", "NOT IN"]),
     };
@@ -161,6 +166,12 @@ fn sorted(look: Look) -> Vec<Row> {
 /// may have chosen it.
 fn shown(name: &[u8]) -> String {
     name.iter().map(|byte| char::from(printable(*byte))).collect()
+}
+
+/// The names of the entries of the folder at `path` that are numbers.
+fn numbers(path: &str) -> Vec<u32> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 impl Listing {

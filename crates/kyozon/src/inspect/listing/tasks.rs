@@ -1,19 +1,12 @@
 //! Tasks, beside `/proc`.
 
-use super::{Look, Row, NOWHERE};
+use super::{numbers, Look, Row, NOWHERE};
 use crate::inspect::dump::Dump;
 use anyhow::{ensure, Result};
 use kyozon_monitor::kernel::Kernel;
 use kyozon_monitor::tasks;
 use serde_json::json;
 use std::collections::BTreeSet;
-use std::fs;
-
-/// The names of the entries of the folder at `path` that are numbers.
-fn numbers(path: &str) -> Vec<u32> {
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
-}
 
 pub(super) fn look(kernel: &Kernel<'_, Dump>, is_live: bool) -> Result<(Look, bool)> {
     let mut told = BTreeSet::new();
