@@ -1,16 +1,20 @@
-# attacks.sh [OPTION]: loads the monitor, runs every attack in /cases, and prints the outcome of each.
+# attacks.sh [--report-only]: loads the monitor, runs every attack in /cases, and prints the outcome of each.
 . /lib.sh
-insmod /m/kyozon-attacks.ko 2>/dev/null
-# With a real-time clock, an emulator on a busy machine stalls for long: much budget, many ticks.
-kyozon load --hz 1000 --budget 10000 --serial 0x3e8 "$@" >/dev/null || exit 1
-for turn in $(seq 300); do
-	kyozon status | grep -q ' text: [1-9]' && break
-	sleep 0.1
-done
+kyozon load --isolation "$isolation" "$@" >/dev/null || exit 1
+wait_for_line 'monitoring Linux' || exit 1
 
 # events KIND: prints the number of events of that kind.
 events() {
 	kyozon events --json | grep -c "\"kind\":\"$1\""
+}
+
+# wait_for_finding: waits for an event after the first $mark that is the case's finding.
+wait_for_finding() {
+	for turn in $(seq 150); do
+		kyozon events | tail -n +$((mark + 1)) | grep -q " FINDING $text" && return
+		sleep 0.1
+	done
+	return 1
 }
 
 # wait_for_repair: waits until there are more than $repaired, and the tampering is undone.
@@ -28,13 +32,10 @@ for case in /cases/*.sh; do
 	sleep 0.5
 	read -r process thread _ </tmp/target
 	held=
-	. "$case" # defines $attack and is_back(); $held if it is not to be repaired, and why
-	found=$(events finding) repaired=$(events repair) outcome="not found"
+	. "$case" # defines $attack, $text and is_back(); $held if it is not to be repaired, and why
+	mark=$(kyozon events | wc -l) repaired=$(events repair) outcome="not found"
 	echo "$attack" >/proc/kyozon-attacks || exit 1
-	for turn in $(seq 150); do
-		[ "$(events finding)" -gt $found ] && outcome=found && break
-		sleep 0.1
-	done
+	wait_for_finding && outcome=found
 	if [ "$1" = --report-only ]; then
 		sleep 0.5
 		grep -q present /proc/kyozon-attacks && [ "$(events repair)" = 0 ] && ! is_back && outcome="$outcome, still there"
@@ -47,9 +48,9 @@ for case in /cases/*.sh; do
 	else
 		wait_for_repair && outcome="$outcome, repaired"
 		echo "undo ${attack%% *}" >/proc/kyozon-attacks
-		found=$(events finding) repaired=$(events repair)
+		mark=$(kyozon events | wc -l) repaired=$(events repair)
 		echo "$attack" >/proc/kyozon-attacks || exit 1
-		wait_for_repair && [ "$(events finding)" -gt $found ] && outcome="$outcome, repaired again"
+		wait_for_finding && wait_for_repair && outcome="$outcome, repaired again"
 	fi
 	echo "case $name: $outcome"
 	case $outcome in

@@ -1,7 +1,6 @@
-# crowd.sh: many processes begin in a row while the monitor runs with its defaults; then one of them is hidden.
+# crowd.sh: many processes begin in a row while the monitor runs; then one of them is hidden.
 . /lib.sh
-insmod /m/kyozon-attacks.ko 2>/dev/null
-kyozon load >/dev/null || exit 1
+kyozon load --isolation "$isolation" >/dev/null || exit 1
 target run /tmp/target </dev/null >/dev/null 2>&1 &
 for turn in $(seq 20); do
 	for one in 1 2 3 4 5 6 7 8; do

@@ -1,7 +1,6 @@
 # hold.sh: hides a process with a module that puts it back at its exit, and shows that the monitor only reports it.
 . /lib.sh
-insmod /m/kyozon-attacks.ko 2>/dev/null
-kyozon load --hz 1000 --budget 10000 >/dev/null || exit 1
+kyozon load --isolation "$isolation" >/dev/null || exit 1
 target run /tmp/target </dev/null >/dev/null 2>&1 &
 sleep 0.5
 read -r process thread _ </tmp/target

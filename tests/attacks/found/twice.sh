@@ -1,7 +1,6 @@
 # twice.sh: links a process a second time after the monitor repaired it, and shows that one of the two is taken back.
 . /lib.sh
-insmod /m/kyozon-attacks.ko 2>/dev/null
-kyozon load --hz 1000 --budget 10000 >/dev/null || exit 1
+kyozon load --isolation "$isolation" >/dev/null || exit 1
 target run /tmp/target </dev/null >/dev/null 2>&1 &
 sleep 0.5
 read -r process thread _ </tmp/target
