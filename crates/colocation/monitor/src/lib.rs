@@ -35,6 +35,7 @@ pub mod liveness;
 pub mod mappings;
 pub mod memory;
 pub mod modules;
+pub mod mounts;
 pub(crate) mod owner;
 pub mod policy;
 pub mod profile;

@@ -1,7 +1,7 @@
 //! What the monitor needs from a profile: the symbols, members and constants of the walks that every check uses, and
-//! those that each check declares, or a list for people.
+//! those that each check, and each list without a check, declares.
 
-use crate::{owner, registry, sockets};
+use crate::{mounts, owner, registry, sockets};
 
 /// Whether a kernel may lack an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ const COMMON: Wants = Wants {
 
 fn all() -> impl Iterator<Item = &'static Wants> {
     let checks = registry::ABOUT.iter().flat_map(|about| about.wants);
-    [&COMMON, &owner::WANTS, &sockets::WANTS].into_iter().chain(checks)
+    [&COMMON, &mounts::WANTS, &owner::WANTS, &sockets::WANTS].into_iter().chain(checks)
 }
 
 /// The required symbols.

@@ -30,14 +30,19 @@ impl Trees {
 
     /// The first node of the tree whose root pointer is at `root`; `None` if it has none.
     pub fn first<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, root: u64) -> Option<u64> {
-        self.leftmost(kernel, node(kernel, root)?)
+        self.outermost(kernel, node(kernel, root)?, self.left)
+    }
+
+    /// The last node of the tree whose root pointer is at `root`; `None` if it has none.
+    pub fn last<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, root: u64) -> Option<u64> {
+        self.outermost(kernel, node(kernel, root)?, self.right)
     }
 
     /// The node after the one at `at`; `None` behind the last one. A tree that changes may show a node twice, or never:
     /// the caller bounds their number.
     pub fn next<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, mut at: u64) -> Option<u64> {
         if let Some(right) = node(kernel, at.wrapping_add(self.right)) {
-            return self.leftmost(kernel, right);
+            return self.outermost(kernel, right, self.left);
         }
         for _ in 0..MAX_DEPTH {
             let parent = kernel.u64(at.wrapping_add(self.parent))? & !COLOUR;
@@ -49,10 +54,16 @@ impl Trees {
         None
     }
 
-    fn leftmost<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, mut at: u64) -> Option<u64> {
+    /// The last node from `at` on, by the pointers at `side`.
+    fn outermost<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        mut at: u64,
+        side: u64,
+    ) -> Option<u64> {
         for _ in 0..MAX_DEPTH {
-            match node(kernel, at.wrapping_add(self.left)) {
-                Some(left) => at = left,
+            match node(kernel, at.wrapping_add(side)) {
+                Some(next) => at = next,
                 None => return Some(at),
             }
         }
