@@ -24,6 +24,7 @@ pub mod bpf;
 pub mod check;
 pub mod class;
 pub(crate) mod confirm;
+pub mod cpus;
 pub mod descriptors;
 #[cfg(test)]
 pub(crate) mod fake;

@@ -1,7 +1,9 @@
 //! What the monitor needs from a profile: the symbols, members and constants of the walks that every check uses, and
 //! those that each check, and each list without a check, declares.
 
-use crate::{mounts, owner, registry, sockets};
+//! those that each check, and each list without a check, declares.
+
+use crate::{cpus, mounts, owner, registry, sockets};
 
 /// Whether a kernel may lack an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +48,7 @@ const COMMON: Wants = Wants {
 
 fn all() -> impl Iterator<Item = &'static Wants> {
     let checks = registry::ABOUT.iter().flat_map(|about| about.wants);
-    [&COMMON, &mounts::WANTS, &owner::WANTS, &sockets::WANTS].into_iter().chain(checks)
+    [&COMMON, &cpus::WANTS, &mounts::WANTS, &owner::WANTS, &sockets::WANTS].into_iter().chain(checks)
 }
 
 /// The required symbols.

@@ -65,6 +65,20 @@ pub fn list<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Result<Tasks, ProfileErr
     Ok(Tasks { tasks, is_complete })
 }
 
+/// Whether the memory at `task` holds a task that neither begins nor ends.
+///
+/// # Errors
+///
+/// [`ProfileError`] if the profile lacks something that a task needs.
+pub(crate) fn is_settled<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    task: u64,
+) -> Result<bool, ProfileError> {
+    let layout = TaskLayout::new(kernel.profile)?;
+    let state = TaskState::read(kernel, &layout, task);
+    Ok(state.is_some_and(|state| !state.is_new() && !state.is_exiting() && !state.is_dead()))
+}
+
 /// The task at `task`, which the views `bits` have; `None` if its memory holds none, or an idle task.
 fn read<M: KernelMemory>(
     kernel: &Kernel<'_, M>,

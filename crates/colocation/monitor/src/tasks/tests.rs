@@ -1,4 +1,5 @@
 mod churn;
+mod cpus;
 mod fuzz;
 mod hostile;
 mod linux;

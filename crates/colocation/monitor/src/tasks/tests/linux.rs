@@ -41,6 +41,13 @@ impl Linux {
     /// A system with process 1 and kernel thread 2; `ring`: with `thread_group`, as before 6.7.
     pub fn new(ring: bool) -> Self {
         let symbols = [
+            (RUN_QUEUE, b'A', "runqueues"),
+            (RUN_QUEUE + 16, b'A', "gdt_page"),
+            (RUN_QUEUE + 32, b'A', "cpu_tss_rw"),
+            (CPU_COUNT, b'D', "nr_cpu_ids"),
+            (POSSIBLE_CPUS, b'D', "__cpu_possible_mask"),
+            (ONLINE_CPUS, b'D', "__cpu_online_mask"),
+            (AREAS, b'D', "__per_cpu_offset"),
             (TEXT, b'T', "_text"),
             (INIT_TASK, b'D', "init_task"),
             (INIT_PID_NS, b'D', "init_pid_ns"),

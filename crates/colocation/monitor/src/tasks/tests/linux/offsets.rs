@@ -17,6 +17,15 @@ pub const EXIT_POINT: u64 = TEXT + 0x3640;
 pub const CRASH_KEXEC: u64 = TEXT + 0x3700;
 pub const AGGREGATE: u64 = TEXT + 0x3710;
 pub const ALL_RETURNS: u64 = TEXT + 0x3720;
+/// The number of CPUs, 1, and the masks of possible and online CPUs.
+pub const CPU_COUNT: u64 = TEXT + 0x3800;
+pub const POSSIBLE_CPUS: u64 = TEXT + 0x3808;
+pub const ONLINE_CPUS: u64 = TEXT + 0x3810;
+/// The table of the CPUs' areas, and the CPU's area.
+pub const AREAS: u64 = TEXT + 0x3818;
+pub const AREA: u64 = TEXT + 0x3900;
+/// Offset in an area of the pointers to the task that runs and to the idle task.
+pub const RUN_QUEUE: u64 = 16;
 
 // `task_struct`.
 pub const STATE: u64 = 0;
@@ -131,6 +140,8 @@ pub const LAYOUTS: &[(&str, u64, u64)] = &[
     ("css_set.mg_tasks", 16, 16),
     ("css_set.dying_tasks", DYING, 16),
     ("css_set.hlist", HLIST, 16),
+    ("rq.curr", 0, 8),
+    ("rq.idle", 8, 8),
     ("ftrace_ops.func", 0, 8),
     ("ftrace_ops.next", 8, 8),
     ("ftrace_ops.saved_func", 16, 8),
