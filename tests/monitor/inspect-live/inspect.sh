@@ -29,6 +29,11 @@ clean)
 	sleep 1
 	inspect sockets
 	kill $listener $inner
+	mkdir -p /mnt && mount -t tmpfs none /mnt && mkdir /mnt/bind && mount --bind /proc /mnt/bind
+	unshare -m sleep 1000 & apart=$!
+	inspect mounts | grep -E ' /mnt|verdict|status'
+	inspect cpus
+	kill $apart
 	;;
 hidden)
 	sleep 1000 & hidden=$!

@@ -1,11 +1,13 @@
-//! `kyozon inspect tasks`, `modules`, `bpf`, `sockets`, `hooks`, `memory`: what the kernel's memory has, beside what
-//! Linux tells user space.
+//! `kyozon inspect tasks`, `modules`, `bpf`, `sockets`, `hooks`, `memory`, `mounts`, `cpus`: what the kernel's memory has,
+//! beside what Linux tells user space.
 //!
 //! On a machine that runs, both change all the time. A difference counts only if every one of several looks has it.
 
+mod cpus;
 mod hooks;
 mod memory;
 mod modules;
+mod mounts;
 mod programs;
 mod sockets;
 mod tasks;
@@ -50,6 +52,10 @@ pub enum What {
     Hooks,
     /// What the kernel can execute
     Memory,
+    /// Mounts of the first process's namespace
+    Mounts,
+    /// CPUs, and the tasks that run on them
+    Cpus,
 }
 
 /// An object in the kernel's memory, or in Linux's listings.
@@ -90,7 +96,7 @@ pub struct Listing {
 /// Those of [`inspect`](super::inspect), or Linux does not show this process what it shows others.
 pub fn list(what: What, sources: &Sources) -> Result<Listing> {
     let subject = Subject::open(sources.image.as_deref(), sources.package.as_deref())?;
-    if subject.is_live && what == What::Tasks {
+    if subject.is_live && matches!(what, What::Tasks | What::Mounts) {
         let own = fs::read_link(OWN_NAMESPACE).context(OWN_NAMESPACE)?;
         ensure!(
             own.as_os_str() == FIRST_NAMESPACE,
@@ -117,6 +123,8 @@ pub fn list(what: What, sources: &Sources) -> Result<Listing> {
                     What::Sockets => sockets::look(kernel, subject.is_live)?,
                     What::Hooks => hooks::look(kernel, files.as_ref())?,
                     What::Memory => memory::look(kernel)?,
+                    What::Mounts => mounts::look(kernel, subject.is_live)?,
+                    What::Cpus => cpus::look(kernel, subject.is_live)?,
                 };
                 if is_complete {
                     break;
@@ -141,6 +149,10 @@ pub fn list(what: What, sources: &Sources) -> Result<Listing> {
         What::Sockets => ("socket", &["PROTOCOL", "LOCAL", "REMOTE", "INODE", "NETWORK", "NOT IN"]),
         What::Hooks => ("hook", &["KIND", "OBJECT", "LEADS TO", "OWNER", "FILE", "NOT IN"]),
         What::Memory => ("piece", &["START", "SIZE", "ACCESS", "OWNER", "NOT IN"]),
+        What::Mounts => ("mount", &["MOUNT ID", "TYPE", "SOURCE", "POINT", "NOT IN"]),
+        What::Cpus => {
+            ("CPU", &["CPU", "ONLINE", "PID", "TASK", "DESCRIPTORS", "TASK STATE", "NOT IN"])
+        }
     };
     Ok(Listing { titles, name, rows: sorted(agreed), is_complete, warning: subject.warning })
 }

@@ -48,7 +48,9 @@ const COMMON: Wants = Wants {
 
 fn all() -> impl Iterator<Item = &'static Wants> {
     let checks = registry::ABOUT.iter().flat_map(|about| about.wants);
-    [&COMMON, &cpus::WANTS, &mounts::WANTS, &owner::WANTS, &sockets::WANTS].into_iter().chain(checks)
+    [&COMMON, &cpus::WANTS, &mounts::WANTS, &owner::WANTS, &sockets::WANTS]
+        .into_iter()
+        .chain(checks)
 }
 
 /// The required symbols.
