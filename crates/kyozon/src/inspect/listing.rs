@@ -1,5 +1,5 @@
-//! `kyozon inspect tasks`, `modules`, `bpf`, `sockets`, `hooks`, `memory`, `mounts`, `cpus`: what the kernel's memory has,
-//! beside what Linux tells user space.
+//! `kyozon inspect tasks`, `modules`, `bpf`, `sockets`, `hooks`, `memory`, `mounts`, `cpus`: what the kernel's memory
+//! has, beside what Linux tells user space.
 //!
 //! On a machine that runs, both change all the time. A difference counts only if every one of several looks has it.
 
