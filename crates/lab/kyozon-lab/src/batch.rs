@@ -42,6 +42,39 @@ pub const FIXED_CLOCK: [&str; 4] =
 
 /// Runs the scripts one after the other, for at most `limit` of real time altogether, and powers the guest off.
 pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<Finished> {
+    let mut emulator = boot(spec, scripts, limit)?;
+    match answers(&emulator, scripts.len()) {
+        Ok((booted_tsc, outputs)) => Ok(Finished {
+            booted_tsc,
+            outputs,
+            console: emulator.serial(0),
+            cokernel: emulator.serial(2),
+        }),
+        Err(_) => Err(emulator.fail("it ended before its work was done")),
+    }
+}
+
+/// Runs `prepare`, which makes another kernel ready whose initramfs has [`requests`] for one script, and `end`, which
+/// has that kernel take over and prints nothing. Returns that agent's first time-stamp counter and the script's output.
+pub fn run_into_restart(
+    spec: &Spec,
+    prepare: &str,
+    end: &str,
+    limit: Duration,
+) -> Result<(u64, Output)> {
+    let mut emulator = boot(spec, &[prepare, end], limit)?;
+    let mut file = BufReader::new(File::open(emulator.folder().join("ttyS1"))?);
+    let mut read = || -> Result<(u64, Output)> {
+        hello(&mut file)?;
+        collect(|| receive(&mut file))?.map_err(anyhow::Error::msg)?.expect_success()?;
+        let (_, tsc) = hello(&mut file)?;
+        Ok((tsc, collect(|| receive(&mut file))?.map_err(anyhow::Error::msg)?))
+    };
+    read().map_err(|error| emulator.fail(&format!("no other kernel took over: {error:#}")))
+}
+
+/// A guest that has ended after its scripts.
+fn boot(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<Emulator> {
     ensure!(
         spec.smp == 1,
         "a repeatable run has one CPU: the emulator would interleave several in an order of its own"
@@ -69,15 +102,7 @@ pub fn run(spec: &Spec, scripts: &[&str], limit: Duration) -> Result<Finished> {
     if emulator.wait(limit)?.is_none() {
         return Err(emulator.fail(&format!("it did not end within {} s", limit.as_secs())));
     }
-    match answers(&emulator, scripts.len()) {
-        Ok((booted_tsc, outputs)) => Ok(Finished {
-            booted_tsc,
-            outputs,
-            console: emulator.serial(0),
-            cokernel: emulator.serial(2),
-        }),
-        Err(_) => Err(emulator.fail("it ended before its work was done")),
-    }
+    Ok(emulator)
 }
 
 /// The agent's requests in the initramfs: the scripts, then power-off.

@@ -4,6 +4,7 @@ mod alone;
 mod as_guest;
 mod cokernel;
 mod costs;
+mod crowd;
 mod delay;
 mod detection;
 mod fileio;
@@ -14,6 +15,7 @@ mod latency;
 mod net;
 mod overhead;
 mod parallel;
+mod restart;
 mod shm;
 mod start;
 mod syscalls;
@@ -46,7 +48,7 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table, by name.
-const TABLES: [(&str, Measure); 17] = [
+const TABLES: [(&str, Measure); 19] = [
     ("lab", lab),
     ("latency", latency::measure),
     ("trip", trip::measure),
@@ -54,6 +56,8 @@ const TABLES: [(&str, Measure); 17] = [
     ("interrupt-delay", delay::measure),
     ("overhead", overhead::measure),
     ("detection", detection::measure),
+    ("crowd", crowd::measure),
+    ("restart", restart::measure),
     ("guest", as_guest::measure),
     ("shm", shm::measure),
     ("start", start::measure),

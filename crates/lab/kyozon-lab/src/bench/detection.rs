@@ -221,14 +221,7 @@ fn latencies(text: &str, trials: &[Trial]) -> Result<Vec<Option<f64>>> {
         "not the attacks of the round: {}",
         order.collect::<Vec<_>>().join(" ")
     );
-    let mut findings = Vec::new();
-    for line in text.lines().filter(|line| line.starts_with('{')) {
-        let event: Value = serde_json::from_str(line)?;
-        if event["kind"] == "finding" {
-            let class = event["class"].as_str().context("a class")?.to_owned();
-            findings.push((class, event["tsc"].as_u64().context("a time")?));
-        }
-    }
+    let findings = findings(text)?;
     let after = |number: usize| {
         let (class, begin) = (trials[number].class, done[number].1);
         let mut later = trials.iter().zip(&done).skip(number + 1);
@@ -238,6 +231,29 @@ fn latencies(text: &str, trials: &[Trial]) -> Result<Vec<Option<f64>>> {
         finding.map(|(_, at)| (at - begin) as f64 / 1e6)
     };
     Ok((0..trials.len()).map(after).collect())
+}
+
+/// The class and the time of each finding.
+fn findings(text: &str) -> Result<Vec<(String, u64)>> {
+    let mut findings = Vec::new();
+    for line in text.lines().filter(|line| line.starts_with('{')) {
+        let event: Value = serde_json::from_str(line)?;
+        if event["kind"] == "finding" {
+            let class = event["class"].as_str().context("a class")?.to_owned();
+            findings.push((class, event["tsc"].as_u64().context("a time")?));
+        }
+    }
+    Ok(findings)
+}
+
+/// The milliseconds from each attack, all of which have the same class, to the next finding.
+pub fn delays(text: &str, class: &str) -> Result<Vec<f64>> {
+    let findings = findings(text)?;
+    let delay = |(_, done): (&str, u64)| {
+        let found = findings.iter().find(|(of, at)| of == class && *at >= done);
+        found.map(|(_, at)| (at - done) as f64 / 1e6)
+    };
+    Ok(text.lines().filter_map(attack).filter_map(delay).collect())
 }
 
 /// The attack and its time, from a line `kyozon-attacks: NAME done: ABOUT at tsc TIME`.
