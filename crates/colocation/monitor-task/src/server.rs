@@ -33,6 +33,12 @@ const REMIND_LINES: u64 = 128;
 /// Findings of a check that are reported again with one heartbeat.
 const REMINDERS: usize = 4;
 
+/// Percentage of a slice that the checks with a limit for their passes have together, beside the others.
+const FOR_LIMITS: u64 = 90;
+/// Maximum percentage of a slice that a check gets for its limit: whoever makes the passes of one longer must not end
+/// those of another.
+const MAX_SHARE: u64 = 50;
+
 /// A check with its share of a slice and its statistics.
 struct CheckEntry<M> {
     index: usize,
@@ -47,6 +53,13 @@ struct CheckEntry<M> {
     open: OpenFindings,
     /// A note has said that repairs wait for other findings to be closed.
     waits: bool,
+}
+
+/// How much time the checks get: so much of each period, in time-stamp ticks.
+struct Pace {
+    slice: u64,
+    period: u64,
+    tsc_khz: u64,
 }
 
 /// The checks and their open findings.
@@ -66,6 +79,8 @@ pub struct Server<'k, M> {
     lines: u64,
     slices: u64,
     full_slices: u64,
+    /// When the last tick began.
+    last_tick: Option<u64>,
 }
 
 /// The event ring has no status for another check.
@@ -119,6 +134,7 @@ impl<'k, M: KernelMemory> Server<'k, M> {
             lines: 0,
             slices: 0,
             full_slices: 0,
+            last_tick: None,
         }
     }
 
@@ -235,6 +251,7 @@ impl<'k, M: KernelMemory> Server<'k, M> {
                 }
             }
         }
+        let period = began.wrapping_sub(self.last_tick.replace(began).unwrap_or(began));
         let (mut began, mut slice) = (began, slice);
         if self.sees_writes {
             cause = cause.or(self.judge_writes(kernel, system, began.wrapping_add(slice / 2)));
@@ -243,10 +260,12 @@ impl<'k, M: KernelMemory> Server<'k, M> {
             began = now;
         }
         let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
+        let pace = Pace { slice, period, tsc_khz: self.tsc_khz };
+        let needs: u64 = self.entries.iter().map(|entry| entry.need(&pace)).sum();
         let mut shares = 0;
         let mut full = false;
         for entry in &mut self.entries {
-            shares += entry.check.about().share;
+            shares += entry.share(&pace, needs);
             let until = began.wrapping_add(slice * shares.min(100) / 100);
             let (findings, step) = entry.step(kernel, journal.system, self.tsc_khz, until);
             full |= step == Step::Spent;
@@ -328,6 +347,26 @@ impl<M: KernelMemory> CheckEntry<M> {
     /// Whether its repairs wait until no other check has an open finding.
     fn needs_intact_code(&self) -> bool {
         self.check.about().repairs == Repairs::OnIntactCode
+    }
+
+    /// Percentage of each slice with which its passes take as long as they may; 0 if there is no limit.
+    fn need(&self, pace: &Pace) -> u64 {
+        let pass_ms = self.check.about().pass_ms;
+        if pass_ms == 0 {
+            return 0;
+        }
+        let limit = pass_ms.saturating_mul(pace.tsc_khz);
+        let available = u128::from(limit) * u128::from(pace.slice);
+        let taken = u128::from(self.status.pass_tsc) * u128::from(pace.period);
+        let needed = taken.saturating_mul(100);
+        needed.div_ceil(available.max(1)).min(1 << 32) as u64
+    }
+
+    /// Percentage of this slice that it gets, if all checks together need `needs` for their limits: all passes become
+    /// longer by the same factor if that is too much.
+    fn share(&self, pace: &Pace, needs: u64) -> u64 {
+        let granted = self.need(pace) * FOR_LIMITS / needs.max(FOR_LIMITS);
+        granted.min(MAX_SHARE).max(self.check.about().share)
     }
 
     /// Runs one step of the check and returns its findings.

@@ -208,8 +208,13 @@ fn finding<M: KernelMemory>(
 }
 
 impl Make for BpfCheck {
-    const ABOUT: About =
-        About { name: "bpf", wants: &[layout::WANTS], share: 5, repairs: Repairs::Nothing };
+    const ABOUT: About = About {
+        name: "bpf",
+        wants: &[layout::WANTS],
+        share: 5,
+        pass_ms: 0,
+        repairs: Repairs::Nothing,
+    };
 
     fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
         Ok(Self {

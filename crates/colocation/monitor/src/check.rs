@@ -18,6 +18,9 @@ pub struct About {
     pub wants: &'static [Wants],
     /// Percentage of a slice that it gets, plus the time that the checks before it left unused.
     pub share: u64,
+    /// Milliseconds that a pass should take at most. If its share is too small for that, the check gets more, at the
+    /// expense of those behind it. 0: its share is enough, however long a pass takes.
+    pub pass_ms: u64,
     /// What it offers to repair.
     pub repairs: Repairs,
 }

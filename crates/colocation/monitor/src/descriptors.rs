@@ -410,7 +410,7 @@ impl DescriptorCheck {
 
 impl Make for DescriptorCheck {
     const ABOUT: About =
-        About { name: "descriptors", wants: &[], share: 2, repairs: Repairs::Nothing };
+        About { name: "descriptors", wants: &[], share: 2, pass_ms: 0, repairs: Repairs::Nothing };
 
     fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
         Ok(Self {

@@ -167,7 +167,8 @@ impl GateCheck {
 }
 
 impl Make for GateCheck {
-    const ABOUT: About = About { name: "gates", wants: &[], share: 3, repairs: Repairs::Nothing };
+    const ABOUT: About =
+        About { name: "gates", wants: &[], share: 3, pass_ms: 0, repairs: Repairs::Nothing };
 
     fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
         let range = |start, end| Some(profile.symbol(start)?..profile.symbol(end)?);

@@ -347,7 +347,7 @@ impl HookCheck {
 
 impl Make for HookCheck {
     const ABOUT: About =
-        About { name: "hooks", wants: WANTS, share: 15, repairs: Repairs::Nothing };
+        About { name: "hooks", wants: WANTS, share: 15, pass_ms: 0, repairs: Repairs::Nothing };
 
     fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
         let (sources, missing) = AnySource::all(profile);

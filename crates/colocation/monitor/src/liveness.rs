@@ -182,7 +182,7 @@ pub struct LivenessCheck {
 
 impl Make for LivenessCheck {
     const ABOUT: About =
-        About { name: "liveness", wants: WANTS, share: 2, repairs: Repairs::Nothing };
+        About { name: "liveness", wants: WANTS, share: 2, pass_ms: 0, repairs: Repairs::Nothing };
 
     fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
         let layout = Layout::new(profile);

@@ -245,7 +245,7 @@ fn pointers(profile: &Profile<'_>) -> [Option<(u64, u64)>; 2] {
 
 impl Make for MappingCheck {
     const ABOUT: About =
-        About { name: "mappings", wants: &[], share: 5, repairs: Repairs::Nothing };
+        About { name: "mappings", wants: &[], share: 5, pass_ms: 0, repairs: Repairs::Nothing };
 
     fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
         let end = profile.symbol("_etext").unwrap_or(0).next_multiple_of(PAGE_BYTES);

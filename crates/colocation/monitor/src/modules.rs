@@ -230,6 +230,7 @@ impl Make for ModuleCheck {
         name: "modules",
         wants: &[layout::WANTS, notes::WANTS],
         share: 5,
+        pass_ms: 0,
         repairs: Repairs::Nothing,
     };
 

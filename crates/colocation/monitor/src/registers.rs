@@ -292,7 +292,7 @@ impl RegisterCheck {
 
 impl Make for RegisterCheck {
     const ABOUT: About =
-        About { name: "registers", wants: &[], share: 2, repairs: Repairs::Nothing };
+        About { name: "registers", wants: &[], share: 2, pass_ms: 0, repairs: Repairs::Nothing };
 
     fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
         let symbol = |name| profile.symbol(name);

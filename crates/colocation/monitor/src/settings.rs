@@ -199,7 +199,7 @@ impl SettingCheck {
 
 impl Make for SettingCheck {
     const ABOUT: About =
-        About { name: "settings", wants: WANTS, share: 1, repairs: Repairs::Nothing };
+        About { name: "settings", wants: WANTS, share: 1, pass_ms: 0, repairs: Repairs::Nothing };
 
     fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
         let protection =

@@ -284,6 +284,7 @@ impl Make for TaskCheck {
         name: "tasks",
         wants: &[wants::WANTS, privileges::WANTS],
         share: 8,
+        pass_ms: 200,
         repairs: Repairs::OnIntactCode,
     };
 

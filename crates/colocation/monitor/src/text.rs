@@ -394,8 +394,13 @@ impl Watch {
 }
 
 impl Make for TextCheck {
-    const ABOUT: About =
-        About { name: "text", wants: &[wants::WANTS], share: 80, repairs: Repairs::Always };
+    const ABOUT: About = About {
+        name: "text",
+        wants: &[wants::WANTS],
+        share: 80,
+        pass_ms: 1000,
+        repairs: Repairs::Always,
+    };
 
     fn make(profile: &Profile<'_>, seed: u64) -> Result<Self, ProfileError> {
         Ok(Self::new(profile)?.in_random_order(seed))

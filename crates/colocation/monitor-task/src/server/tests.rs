@@ -103,12 +103,13 @@ impl Scripted {
 
 /// What a check of these tests declares, with this share.
 const fn about(share: u64, repairs: Repairs) -> About {
-    About { name: "scripted", wants: &[], share, repairs }
+    About { name: "scripted", wants: &[], share, pass_ms: 0, repairs }
 }
 
 static WHOLE: About = about(100, Repairs::Always);
 static QUARTER: About = about(25, Repairs::Always);
 static REST: About = about(75, Repairs::Always);
+static LIMITED: About = About { pass_ms: 100, ..about(10, Repairs::Always) };
 static NOTHING: About = about(0, Repairs::Always);
 static CAREFUL: About = about(0, Repairs::OnIntactCode);
 
@@ -517,6 +518,49 @@ fn each_check_keeps_to_its_share() {
     server.tick(&kernel, &mut Fake::default(), 0, 1000);
     assert!((200..=250).contains(&first.get()), "{}", first.get());
     assert!((700..=750).contains(&second.get()), "{}", second.get());
+}
+
+#[test]
+fn a_check_whose_passes_take_too_long_gets_more() {
+    // Time of a pass of each of two checks, and the percentage that the first one gets: with its limit, a pass has
+    // 100 of 1000 in each period for each per cent.
+    for (first_pass, second_pass, share) in [
+        (0, 0, 10),
+        (5, 0, 10),
+        (300, 0, 30),
+        (300, 600, 30),
+        (600, 1200, 30),
+        (300, 1_000_000, 10),
+    ] {
+        let mut server = Server::new(Policy::default(), 10, &[]);
+        let steps = Rc::new(Cell::new(0));
+        let check = |steps: &Rc<Cell<u32>>| {
+            Scripted::new(Script::default(), steps.clone(), Standing::default()).about(&LIMITED)
+        };
+        add(&mut server, check(&steps));
+        add(&mut server, check(&Rc::default()));
+        let bytes = kyozon_monitor::profile::build::empty();
+        let profile = Profile::decode(&bytes).expect("an empty profile");
+        let kernel = Kernel::new(&profile, &Nothing);
+        server.tick(&kernel, &mut Fake::default(), 0u64.wrapping_sub(1000), 0);
+        server.entries[0].status.pass_tsc = first_pass;
+        server.entries[1].status.pass_tsc = second_pass;
+        let pace = Pace { slice: 1000, period: 1000, tsc_khz: 10 };
+        let needs = server.entries.iter().map(|entry| entry.need(&pace)).sum();
+        assert_eq!(server.entries[0].share(&pace, needs), share, "{first_pass} {second_pass}");
+        steps.set(0);
+        server.tick(&kernel, &mut Fake::default(), 0, 1000);
+        let expected = share as u32 * 10 - 50..=share as u32 * 10;
+        assert!(expected.contains(&steps.get()), "{first_pass} {second_pass}: {}", steps.get());
+    }
+    let huge = Pace { slice: 0, period: u64::MAX, tsc_khz: u64::MAX };
+    let mut server = Server::new(Policy::default(), 1, &[]);
+    add(
+        &mut server,
+        Scripted::new(Script::default(), Rc::default(), Standing::default()).about(&LIMITED),
+    );
+    server.entries[0].status.pass_tsc = u64::MAX;
+    assert_eq!(server.entries[0].share(&huge, u64::MAX), 10);
 }
 
 #[test]

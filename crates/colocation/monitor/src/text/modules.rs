@@ -416,8 +416,13 @@ impl Watch {
 }
 
 impl Make for ModuleTextCheck {
-    const ABOUT: About =
-        About { name: "module-text", wants: &[layout::WANTS], share: 5, repairs: Repairs::Nothing };
+    const ABOUT: About = About {
+        name: "module-text",
+        wants: &[layout::WANTS],
+        share: 5,
+        pass_ms: 0,
+        repairs: Repairs::Nothing,
+    };
 
     fn make(profile: &Profile<'_>, seed: u64) -> Result<Self, ProfileError> {
         Ok(Self {
