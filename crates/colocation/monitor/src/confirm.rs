@@ -9,6 +9,9 @@ use alloc::vec::Vec;
 /// Maximum number of suspects; more at once are left to later looks.
 const MAX_SUSPECTS: usize = 512;
 
+/// So many times as many looks in a row confirm a suspect whose value changes: an intruder can change one all the time.
+const CHANGING: u32 = 4;
+
 /// A suspect: `key` had another `value` than it should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Suspect<K> {
@@ -37,12 +40,13 @@ pub(crate) struct Confirm<K> {
 }
 
 impl<K: Copy + PartialEq> Confirm<K> {
-    /// No suspects; `looks` looks in a row confirm one.
+    /// No suspects; `looks` looks in a row that see the same value confirm one, or [`CHANGING`] times as many that see
+    /// any.
     pub fn new(looks: u32) -> Self {
         Self {
             looks,
             keeps: false,
-            changing: u32::MAX,
+            changing: looks.saturating_mul(CHANGING),
             suspects: Vec::new(),
             dropping: 0,
             dropped: 0,
@@ -54,12 +58,6 @@ impl<K: Copy + PartialEq> Confirm<K> {
         Self { keeps: true, ..Self::new(looks) }
     }
 
-    /// The same, but a suspect is also confirmed by `looks` looks in a row that each saw another value: an intruder can
-    /// change a pointer all the time.
-    pub fn despite_changes(self, looks: u32) -> Self {
-        Self { changing: looks, ..self }
-    }
-
     /// Number of suspects for which there was no room in the last look.
     pub fn dropped(&self) -> u64 {
         self.dropped
@@ -69,7 +67,8 @@ impl<K: Copy + PartialEq> Confirm<K> {
     pub fn see(&mut self, key: K, value: u64) {
         if let Some(known) = self.suspects.iter_mut().find(|suspect| suspect.key == key) {
             if known.value != value {
-                (known.value, known.looks, known.reported) = (value, 0, false);
+                (known.value, known.looks) = (value, 0);
+                known.reported &= known.seen_looks >= self.changing;
             }
             known.looks = known.looks.saturating_add(u32::from(!known.seen));
             known.seen_looks = known.seen_looks.saturating_add(u32::from(!known.seen));
@@ -198,11 +197,13 @@ mod tests {
 
     #[test]
     fn a_value_that_changes_all_the_time_is_confirmed() {
-        let mut confirm = Confirm::new(2).despite_changes(4);
-        for value in [5, 6, 7] {
+        let mut confirm = Confirm::new(2);
+        for value in 1..8 {
             assert_eq!(look(&mut confirm, &[(1, value)]), []);
         }
         assert_eq!(look(&mut confirm, &[(1, 8)]), [(1, 8)]);
+        assert_eq!(look(&mut confirm, &[(1, 9)]), [], "it is reported once");
+        assert!(confirm.stands(|key| key == 1));
         look(&mut confirm, &[]);
         assert_eq!(look(&mut confirm, &[(1, 9)]), [], "gone meanwhile");
     }

@@ -47,8 +47,6 @@ use source::{Cursor, Hook, Source, Target};
 const PACE: u32 = 60;
 /// Passes in a row that confirm a suspect.
 const PASSES: u32 = 2;
-/// The same for one that leads elsewhere in each of them.
-const CHANGING_PASSES: u32 = 8;
 /// Maximum number of pointers that are compared with the first look.
 const MAX_FIRST: usize = 1 << 14;
 /// Maximum number of parts of a list, which one without end would exceed.
@@ -362,7 +360,7 @@ impl Make for HookCheck {
             cut_off: 0,
             missing,
             first: BTreeMap::new(),
-            confirm: Confirm::new(PASSES).despite_changes(CHANGING_PASSES),
+            confirm: Confirm::new(PASSES),
             pace: Pace::every(PACE),
             coverage: Coverage { learning: true, unjudged: missing, ..Coverage::default() },
         })

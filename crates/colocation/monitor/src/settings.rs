@@ -38,14 +38,15 @@ enum Rule {
 }
 
 /// The protections: the variable, its bytes and its rule. Linux: `kernel/module`, `kernel/kexec_core.c`,
-/// `kernel/bpf/syscall.c`, `security/yama`, `security/lockdown`.
-const PROTECTIONS: [(&str, u64, Rule); 6] = [
+/// `kernel/bpf/syscall.c`, `security/yama`, `security/lockdown`, `kernel/audit.c`.
+const PROTECTIONS: [(&str, u64, Rule); 7] = [
     ("modules_disabled", 4, Rule::Keeps(1)),
     ("sig_enforce", 1, Rule::Keeps(1)),
     ("kexec_load_disabled", 4, Rule::Keeps(1)),
     ("sysctl_unprivileged_bpf_disabled", 4, Rule::Keeps(1)),
     ("ptrace_scope", 4, Rule::Keeps(3)),
     ("kernel_locked_down", 4, Rule::Grows),
+    ("audit_enabled", 4, Rule::Keeps(2)),
 ];
 
 /// Paths of programs that the kernel starts, and what comes before one: a core pattern without it names a file.
@@ -73,33 +74,67 @@ const NOBODYS: [&str; 4] = ["/tmp/", "/var/tmp/", "/dev/", "/proc/"];
 
 /// `path` without what does not change its meaning; `None` if it is not absolute, or if it leads back.
 fn normal(path: &str) -> Option<String> {
-    let mut clean = String::new();
-    for part in path.strip_prefix('/')?.split('/') {
+    let leads_back = path.split('/').any(|part| part == "..");
+    (path.starts_with('/') && !leads_back).then(|| from_root(path))
+}
+
+/// Where `path` leads for a program that runs in the root directory, if no directory on the way is a link.
+fn from_root(path: &str) -> String {
+    let mut parts = Vec::new();
+    for part in path.split('/') {
         match part {
             "" | "." => {}
-            ".." => return None,
-            part => clean.extend(["/", part]),
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
         }
     }
-    Some(clean)
+    parts.iter().flat_map(|part| ["/", part]).collect()
 }
 
 fn is_in(directories: &[&str], path: &str) -> bool {
     directories.iter().any(|directory| path.starts_with(directory))
 }
 
+/// Whether Linux takes `byte` for a space between words (`_ctype` in Linux's `ctype.c`).
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b'\t'..=b'\r' | b' ' | 0xa0)
+}
+
+/// `word` without the percent signs that Linux replaces, each with the character after it: it drops unknown ones.
+fn without_specifiers(word: &str) -> String {
+    let mut chars = word.chars();
+    let mut rest = String::new();
+    while let Some(char) = chars.next() {
+        if char == '%' {
+            chars.next();
+        } else {
+            rest.push(char);
+        }
+    }
+    rest
+}
+
+/// Whether an argument of a program names nothing where nobody keeps programs: an interpreter would run it.
+fn may_be_argument(word: &str) -> bool {
+    let word = without_specifiers(word);
+    let is_good = |part: &str| {
+        let path = from_root(part);
+        path == NONE || !is_in(&NOBODYS, &path)
+    };
+    is_good(&word) && word.split('=').all(is_good)
+}
+
 /// Whether `command`, a program and its arguments, is one that may be the system's: in its directories, or anywhere but
-/// where nobody keeps programs if it `is_first`. Linux replaces what follows a percent sign.
-fn may_be_systems(command: &str, is_first: bool) -> bool {
-    let mut words = command.split_ascii_whitespace();
+/// where nobody keeps programs if it `is_first`.
+fn may_be_systems(command: &[u8], is_first: bool) -> bool {
+    let words = command.split(|byte| is_space(*byte)).filter(|word| !word.is_empty());
+    let mut words = words.map(String::from_utf8_lossy);
     let Some(program) = words.next() else { return true };
-    let program = normal(program).filter(|path| !path.contains('%'));
+    let program = normal(&program).filter(|path| !path.contains('%'));
     let is_good = program.is_some_and(|path| {
         path == NONE || is_in(&SYSTEMS, &path) || is_first && !is_in(&NOBODYS, &path)
     });
-    // An interpreter runs what an argument names.
-    is_good
-        && words.all(|word| normal(word).is_none_or(|path| path == NONE || !is_in(&NOBODYS, &path)))
+    is_good && words.all(|word| may_be_argument(&word))
 }
 
 /// A protection.
@@ -134,22 +169,35 @@ struct Program {
     name: &'static str,
     address: u64,
     begins: &'static str,
-    first: Option<String>,
+    first: Option<Vec<u8>>,
+}
+
+/// The form in which a finding shows a command.
+fn shown(command: &[u8]) -> String {
+    let shown = |byte: &u8| if matches!(byte, b' '..=b'~') { char::from(*byte) } else { '?' };
+    command.iter().map(shown).collect()
 }
 
 impl Program {
-    fn text<M: KernelMemory>(&self, kernel: &Kernel<'_, M>) -> Option<String> {
-        kernel.c_string(self.address, PATH_BYTES)
+    fn text<M: KernelMemory>(&self, kernel: &Kernel<'_, M>) -> Option<Vec<u8>> {
+        let mut text = Vec::new();
+        for at in 0..PATH_BYTES as u64 {
+            match kernel.u8(self.address.wrapping_add(at))? {
+                0 => break,
+                byte => text.push(byte),
+            }
+        }
+        Some(text)
     }
 
     /// Looks at it. Returns whether it is the system's, and a value that tells paths apart.
     fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) -> Option<(bool, u64)> {
         let text = self.text(kernel)?;
         let first = self.first.get_or_insert_with(|| text.clone());
-        let command = text.strip_prefix(self.begins).unwrap_or("");
+        let command = text.strip_prefix(self.begins.as_bytes()).unwrap_or_default();
         let is_good = may_be_systems(command, *first == text);
         let sum = |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte));
-        Some((is_good, text.bytes().fold(0, sum)))
+        Some((is_good, text.into_iter().fold(0, sum)))
     }
 }
 
@@ -190,8 +238,8 @@ impl SettingCheck {
             symbol: program.map_or("", |program| program.name).into(),
             expected: first
                 .filter(|first| *first != found)
-                .unwrap_or_else(|| "one of the system's".into()),
-            found,
+                .map_or_else(|| "one of the system's".into(), |first| shown(&first)),
+            found: shown(&found),
             ..Finding::new(Class::ProgramRedirected)
         }
     }

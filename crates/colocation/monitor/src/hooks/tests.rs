@@ -285,7 +285,7 @@ fn a_pointer_that_always_leads_elsewhere_is_found() {
     let mut world = World::new();
     world.link(variable("formats"), world.at("linux_binfmt", "lh", OBJECT));
     let slot = world.at("linux_binfmt", "load_binary", OBJECT);
-    let passes = u64::from(CHANGING_PASSES);
+    let passes = 4 * u64::from(PASSES);
     let lines: Vec<_> = (1..=passes)
         .flat_map(|pass| {
             world.set(slot, NOBODY + pass);

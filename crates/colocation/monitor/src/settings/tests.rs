@@ -123,6 +123,13 @@ fn a_program_outside_the_system_is_found() {
         "|/bin/env -i //tmp/./x",
         "|/usr/.%z./tmp/x",
         "|/usr/bin/%e",
+        "|/bin/sh\t/tmp/x",
+        "|/bin/sh\x0b/tmp/x",
+        "|/bin/sh tmp/x",
+        "|/bin/sh /../tmp/x",
+        "|/bin/sh /usr/../tmp/x",
+        "|/bin/sh /%Ztmp/x",
+        "|/bin/bash --rcfile=/tmp/x",
     ] {
         assert_eq!(w.path(CORE, pattern).len(), 1, "{pattern}");
     }
@@ -136,6 +143,7 @@ fn a_program_outside_the_system_is_found() {
         (CORE, "| //usr/bin/x -- %E"),
         (CORE, "|"),
         (CORE, "|/usr/bin/x /var/crash/%e /dev/null"),
+        (CORE, "|/usr/bin/x -p%p -s%s -- %E %% tmp % "),
     ];
     for (at, path) in good {
         assert_eq!(w.path(at, path), [""; 0], "{path}");
@@ -175,4 +183,25 @@ fn a_setting_that_cannot_be_read_is_counted() {
     let kernel = Kernel::new(&profile, &memory);
     assert_eq!(fake::lines(&mut check, &kernel, 20), [""; 0]);
     assert_eq!(Check::<FakeMemory>::coverage(&check).unjudged, 1);
+}
+
+#[test]
+fn a_space_is_what_linux_takes_for_one() {
+    assert!(!may_be_systems(b"/bin/sh\xa0/tmp/x", false));
+    assert!(may_be_systems(b"/bin/sh\xa1/tmp/x", false));
+}
+
+/// A text or a protection that has another value at each look is found all the same.
+#[test]
+fn what_changes_all_the_time_is_found() {
+    let mut w = World::new();
+    w.memory.put(physical(MODULES), &[1]);
+    assert_eq!(w.look(3), [""; 0]);
+    let mut lines = Vec::new();
+    for number in 0..10 {
+        w.put(CORE, &alloc::format!("|/tmp/x {number}"));
+        w.memory.put(physical(MODULES), &[2 + number]);
+        lines.extend(w.look(1));
+    }
+    assert_eq!(lines.len(), 2, "{lines:?}");
 }
