@@ -2,9 +2,11 @@
 //!
 //! A task without privileges (no user 0, no capabilities) gets some by executing a program that gives them (set-user-ID
 //! or file capabilities; Linux tells the program so, by `AT_SECURE`), or in another user namespace. Without either,
-//! somebody wrote its credentials, or gave it others, from within the kernel. No task comes back to the first user
-//! namespace. A filter of system calls (seccomp) is never taken away from a task. And no task in user mode has the
-//! credentials with which the kernel begins (`init_cred`).
+//! somebody wrote its credentials, or gave it others, from within the kernel. The same holds for one that has some and
+//! gets more; but user 0 gets capabilities by any program, and who has `CAP_SETUID` may become user 0. No task comes
+//! back to the first user namespace. A filter of system calls (seccomp) is never taken away from a task, nor suspended
+//! without a tracer, and what it lets pass without asking does not change. And no task in user mode has the credentials
+//! with which the kernel begins (`init_cred`).
 //!
 //! All of it is about a live task that was seen before; `docs/limits.md` says what that misses. While a task executes
 //! another program, its members do not fit together: it is not looked at.
@@ -40,6 +42,17 @@ const UNKNOWN: u64 = 2;
 const AT_SECURE: u64 = 23;
 const MAX_KEYS: u64 = 32;
 
+/// The capability to become any user (`CAP_SETUID` of Linux's `capability.h`).
+const SETUID: u64 = 1 << 7;
+/// Flags of a task that has a tracer, and of one whose filter it has suspended (`PT_PTRACED` and `PT_SUSPEND_SECCOMP` of
+/// Linux's `ptrace.h`).
+const TRACED: u32 = 1;
+const SUSPENDED: u32 = 1 << 24;
+/// An odd number with many bits, which spreads what is multiplied by it.
+const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+/// Words of the calls that a filter lets pass without asking, at most.
+const MAX_WORDS: u64 = 16;
+
 const GAINED: &str = "privileges gained";
 const LIFTED: &str = "system call filter lifted";
 
@@ -47,7 +60,10 @@ pub(super) const WANTS: Wants = Wants {
     symbols: &[],
     members: &[
         ("task_struct", "mm", Optional),
+        ("seccomp_filter", "cache.allow_native", Optional),
+        ("task_struct", "ptrace", Optional),
         ("task_struct", "real_cred", Optional),
+        ("task_struct", "seccomp.filter", Optional),
         ("task_struct", "seccomp.mode", Optional),
         ("task_struct", "self_exec_id", Optional),
         ("task_struct", "stack_canary", Optional),
@@ -77,6 +93,10 @@ struct Layout {
     mark: Option<u64>,
     /// Offset of the filter's mode; offset of the flags that say what a system call has to do, and the filter's flag.
     filter: Option<(u64, u64, u64)>,
+    /// Offset of the flags of tracers.
+    tracer: Option<u64>,
+    /// Offset of the pointer to the filter; offset and words in it of the calls that it lets pass without asking.
+    passing: Option<(u64, u64, u64)>,
     // In `cred`.
     users: [u64; 4],
     capabilities: [u64; 2],
@@ -105,11 +125,29 @@ impl Layout {
             executions: task("self_exec_id")?,
             mark: task("stack_canary").map(|field| field.offset),
             filter: filter(),
+            tracer: task("ptrace").map(|field| field.offset),
+            passing: task("seccomp.filter")
+                .zip(profile.field("seccomp_filter", "cache.allow_native"))
+                .map(|(of_task, field)| {
+                    (of_task.offset, field.offset, (field.bytes / 8).min(MAX_WORDS))
+                }),
             users: [cred("uid")?, cred("suid")?, cred("euid")?, cred("fsuid")?],
             capabilities: [cred("cap_permitted")?, cred("cap_effective")?],
             namespace: cred("user_ns")?,
             vector: profile.field("mm_struct", "saved_auxv")?.offset,
         })
+    }
+
+    /// The filter of the task at `task`, and a sum of the calls that it lets pass without asking; 0 for none.
+    fn passing<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, task: u64) -> Option<(u64, u64)> {
+        let Some((of_task, start, words)) = self.passing else { return Some((0, 0)) };
+        let filter = kernel.u64(task.wrapping_add(of_task))?;
+        let mut sum = 0u64;
+        for word in (0..words).filter(|_| filter != 0) {
+            let word = kernel.u64(filter.wrapping_add(start + 8 * word))?;
+            sum = sum.rotate_left(7).wrapping_mul(MIX) ^ word;
+        }
+        Some((filter, sum))
     }
 
     /// Whether the program with the auxiliary vector `at` was given privileges when it was executed.
@@ -140,6 +178,8 @@ struct State {
     vector: u64,
     has_vector: bool,
     is_filtered: bool,
+    /// The filter, and a sum of the calls that it lets pass without asking.
+    passing: (u64, u64),
 }
 
 impl State {
@@ -161,10 +201,13 @@ impl State {
         let of_credentials = |offset: u64| credentials.wrapping_add(offset);
         let users = layout.users.map(|user| kernel.u32(of_credentials(user)));
         let capabilities = layout.capabilities.map(|set| kernel.u64(of_credentials(set)));
+        let tracer = layout.tracer.and_then(|at| kernel.u32(task.wrapping_add(at))).unwrap_or(0);
+        let is_suspended = tracer & (TRACED | SUSPENDED) == SUSPENDED;
         let filter = layout.filter.map(|(mode, work, flag)| {
             let mode = kernel.u32(task.wrapping_add(mode));
-            Some(mode? != 0 && word(work)? & flag != 0)
+            Some(mode? != 0 && word(work)? & flag != 0 && !is_suspended)
         });
+        let is_filtered = filter.flatten().unwrap_or(false);
         let state = Self {
             start: word(tasks.start_time)?,
             mark: layout.mark.map_or(Some(0), word)?,
@@ -176,7 +219,8 @@ impl State {
             capabilities: capabilities[0]? | capabilities[1]?,
             vector,
             has_vector: kernel.u64(vector)? != 0,
-            is_filtered: filter.flatten().unwrap_or(false),
+            is_filtered,
+            passing: if is_filtered { layout.passing(kernel, task)? } else { (0, 0) },
         };
         // Another CPU may execute the task.
         let same = executed()? == executions && word(layout.credentials)? == credentials;
@@ -185,6 +229,12 @@ impl State {
 
     fn is_privileged(&self) -> bool {
         self.is_root || self.capabilities != 0
+    }
+
+    /// Whether it may do what it could not do at `before`, and needs a reason for that.
+    fn exceeds(&self, before: &Self) -> bool {
+        let becomes_root = self.is_root && !before.is_root && before.capabilities & SETUID == 0;
+        becomes_root || self.capabilities & !before.capabilities != 0
     }
 
     /// Whether there is no reason for privileges. In another namespace than the `first` one, its user 0 gets them by
@@ -200,6 +250,10 @@ struct Known {
     /// The last look, and what the threads of the process share.
     state: State,
     signal: u64,
+    /// The last look at which it had a reason for all that it may do.
+    reasoned: State,
+    /// The filter when it was seen first.
+    passing: (u64, u64),
     /// The user that it had without privileges, and the programs that it had executed by then, unless there is a
     /// reason why it has some.
     user: Option<(u32, u64)>,
@@ -300,12 +354,28 @@ impl Privileges {
         }) {
             known.user = None;
         }
+        let reasoned = &known.reasoned;
+        let executed = state.executions.wrapping_sub(reasoned.executions);
+        let may_grow = state.namespace != reasoned.namespace
+            || executed >= UNKNOWN
+            || executed != 0
+                && (reasoned.is_root
+                    || state.namespace != first
+                    || Layout::is_secure(kernel, state.vector));
+        let has_grown = state.exceeds(reasoned) && !may_grow;
+        if !has_grown {
+            known.reasoned = state;
+        }
         known.was_confined |= state.namespace != first;
         let has_escaped = known.was_confined && state.namespace == first;
-        if has_escaped || known.user.is_some() && state.is_privileged() {
+        if has_grown || has_escaped || known.user.is_some() && state.is_privileged() {
             self.confirm.see(Key::Gained(task), 0);
         }
-        if known.was_filtered && !state.is_filtered {
+        if known.passing.0 != state.passing.0 && state.is_filtered {
+            known.passing = state.passing;
+        }
+        let passes_more = state.is_filtered && known.passing != state.passing;
+        if known.was_filtered && !state.is_filtered || passes_more {
             self.confirm.see(Key::Lifted(task), 0);
         }
         known.was_filtered |= state.is_filtered;
@@ -329,10 +399,19 @@ impl Privileges {
             let user = is_plain.then_some((state.user, state.executions));
             let was_confined = state.namespace != first;
             let was_filtered = state.is_filtered;
-            let (pass, executing) = (self.pass, 0);
             self.known.insert(
                 task,
-                Known { state, signal, user, was_confined, was_filtered, executing, pass },
+                Known {
+                    state,
+                    signal,
+                    reasoned: state,
+                    passing: state.passing,
+                    user,
+                    was_confined,
+                    was_filtered,
+                    executing: 0,
+                    pass: self.pass,
+                },
             );
         }
     }
@@ -390,11 +469,20 @@ impl Privileges {
                     Some(known) if known.was_confined => {
                         "another user namespace than the first one, as before".into()
                     }
+                    Some(Known { state, reasoned, .. }) if state.exceeds(reasoned) => {
+                        format!("{}, as before", possession(reasoned))
+                    }
                     _ => "credentials of its own".into(),
                 };
                 (expected, is)
             }
-            Key::Lifted(_) => ("the filter that it had".into(), "none".into()),
+            Key::Lifted(_) => {
+                let is = match known {
+                    Some(known) if known.state.is_filtered => "one that lets other calls pass",
+                    _ => "none",
+                };
+                ("the filter that it had".into(), is.into())
+            }
         };
         // The memory may be another task's by now.
         let known = known.map(|known| known.state);

@@ -283,6 +283,81 @@ fn filter_that_is_lifted_is_found() {
     assert_eq!(found_with(killed), [""; 0]);
 }
 
+/// A container's root without capabilities, a server that may bind ports, and one that may become any user.
+#[test]
+fn more_privileges_without_a_reason_are_found() {
+    const BIND: u64 = 1 << 10;
+    let from = |users: [u32; 4], capabilities, change: &dyn Fn(&Linux, u64)| {
+        found_with(|linux, task, step| match step {
+            0 => {
+                linux.execute(task, true);
+                linux.commit(task, users, capabilities);
+            }
+            LATER => change(linux, task),
+            _ => {}
+        })
+    };
+    let root = |linux: &Linux, task: u64| linux.commit(task, [0; 4], ALL);
+    let shell = |linux: &Linux, task: u64| {
+        root(linux, task);
+        linux.execute(task, false);
+    };
+    let found = "user 0, capabilities 0x1ffffffffff";
+    let line = |before: &str| [format!("{GAINED}{before}, as before: {found}")];
+    assert_eq!(from([0; 4], 0, &root), line("user 0"));
+    for gain in [&root as &dyn Fn(&Linux, u64), &shell] {
+        assert_eq!(from([1000; 4], BIND, gain), line("user 1000, capabilities 0x400"));
+    }
+    let all = |linux: &Linux, task: u64| linux.commit(task, [1000; 4], ALL);
+    let lines = from([1000; 4], 1 << 7, &all);
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    // Fewer, another user, a program that gives some, one of user 0, and another namespace.
+    let fewer = |linux: &Linux, task: u64| linux.commit(task, [1000; 4], 0);
+    assert_eq!(from([0; 4], ALL, &fewer), [""; 0]);
+    let become_root = |linux: &Linux, task: u64| linux.commit(task, [0; 4], 1 << 7);
+    assert_eq!(from([1000; 4], 1 << 7, &become_root), [""; 0]);
+    let sudo = |linux: &Linux, task: u64| {
+        linux.execute(task, true);
+        root(linux, task);
+    };
+    assert_eq!(from([1000; 4], BIND, &sudo), [""; 0]);
+    assert_eq!(from([0; 4], 0, &shell), [""; 0]);
+    let confined = |linux: &Linux, task: u64| {
+        linux.commit(task, [1000; 4], ALL);
+        linux.enter(task, CONFINED);
+    };
+    assert_eq!(from([1000; 4], BIND, &confined), [""; 0]);
+}
+
+#[test]
+fn filter_that_is_suspended_or_lets_more_pass_is_found() {
+    const FILTER: u64 = linux::INIT_USER_NS + 0x80;
+    let lifted = |change: &dyn Fn(&Linux, u64)| {
+        found_with(|linux, task, step| match step {
+            0 => {
+                linux.put32(task + linux::FILTER_MODE, 2);
+                linux.put(task + linux::WORK, 2);
+                linux.put(task + linux::FILTER, FILTER);
+                linux.put(FILTER + 8, 6);
+            }
+            LATER => change(linux, task),
+            _ => {}
+        })
+    };
+    let line = "system call filter lifted: alone, pid 64: the filter that it had: ";
+    let suspended = |linux: &Linux, task: u64| linux.put32(task + linux::TRACER, 1 << 24);
+    assert_eq!(lifted(&suspended), [format!("{line}none")]);
+    let by_tracer = |linux: &Linux, task: u64| linux.put32(task + linux::TRACER, 1 << 24 | 1);
+    assert_eq!(lifted(&by_tracer), [""; 0]);
+    let passes = |linux: &Linux, _| linux.put(FILTER + 8, 7);
+    assert_eq!(lifted(&passes), [format!("{line}one that lets other calls pass")]);
+    let another = |linux: &Linux, task: u64| {
+        linux.put(FILTER + 24, 1);
+        linux.put(task + linux::FILTER, FILTER + 16);
+    };
+    assert_eq!(lifted(&another), [""; 0]);
+}
+
 #[test]
 fn finding_stands_until_the_privileges_are_gone() {
     let (linux, task) = user();

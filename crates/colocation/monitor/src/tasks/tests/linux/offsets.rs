@@ -55,7 +55,9 @@ pub const WORK: u64 = 256;
 pub const TO_DO: u64 = 264;
 pub const WAITING: u64 = 272;
 pub const MARK: u64 = 280;
-pub const TASK_BYTES: u64 = 288;
+pub const TRACER: u64 = 288;
+pub const FILTER: u64 = 296;
+pub const TASK_BYTES: u64 = 304;
 // `cred`: four user IDs of 4 bytes from here on.
 pub const USERS: u64 = 8;
 pub const PERMITTED: u64 = 24;
@@ -110,6 +112,9 @@ pub const LAYOUTS: &[(&str, u64, u64)] = &[
     ("task_struct.mm", MEMORY, 8),
     ("task_struct.self_exec_id", EXECUTIONS, 4),
     ("task_struct.seccomp.mode", FILTER_MODE, 4),
+    ("task_struct.seccomp.filter", FILTER, 8),
+    ("task_struct.ptrace", TRACER, 4),
+    ("seccomp_filter.cache.allow_native", 8, 8),
     ("task_struct.thread_info.syscall_work", WORK, 8),
     ("cred.uid", USERS, 4),
     ("cred.suid", USERS + 4, 4),
