@@ -42,8 +42,10 @@ pub struct Running {
     pub start: u64,
     /// Its name, of printable ASCII.
     pub name: String,
-    /// Whether no list of tasks has it, though it neither begins nor ends.
+    /// Whether no list of tasks has it.
     pub is_unlisted: bool,
+    /// Whether it says that it begins or ends.
+    pub is_in_flux: bool,
 }
 
 /// A CPU that the machine has, or that can be added to it.
@@ -149,6 +151,7 @@ impl Layout {
             start: kernel.u64(at(self.start))?,
             name: kernel.c_string(at(self.name), NAME_BYTES)?,
             is_unlisted: false,
+            is_in_flux: false,
         })
     }
 }
@@ -174,9 +177,8 @@ pub fn list<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Result<Option<Cpus>, Pro
         unlisted.remove(&task.address);
     });
     for task in all.cpus.iter_mut().filter_map(|cpu| cpu.task.as_mut()) {
-        task.is_unlisted = listed.is_complete
-            && unlisted.contains(&task.address)
-            && listing::is_settled(kernel, task.address)?;
+        task.is_unlisted = listed.is_complete && unlisted.contains(&task.address);
+        task.is_in_flux = task.is_unlisted && !listing::is_settled(kernel, task.address)?;
     }
     Ok(Some(all))
 }

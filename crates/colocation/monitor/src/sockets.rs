@@ -11,10 +11,11 @@ use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Maximum number of sockets, of buckets of a table, and of sockets in a bucket.
-const MAX_SOCKETS: usize = 1 << 20;
+/// Maximum number of buckets of a table, of sockets in a bucket, and of both together in a walk: of a large machine,
+/// half a million buckets, and as many sockets.
 const MAX_BUCKETS: u64 = 1 << 24;
-const MAX_IN_BUCKET: usize = 1 << 16;
+const MAX_IN_BUCKET: u64 = 1 << 16;
+const MAX_STEPS: u64 = 1 << 22;
 /// The family of IPv6 addresses (`AF_INET6`).
 const INET6: u16 = 10;
 /// States in which a TCP connection is no full socket (`TCP_TIME_WAIT`, `TCP_NEW_SYN_RECV`).
@@ -43,6 +44,7 @@ pub(crate) const WANTS: Wants = Wants {
         ("sock_common", "skc_net.net", Optional),
         ("sock_common", "skc_node", Optional),
         ("sock_common", "skc_num", Optional),
+        ("sock_common", "skc_portaddr_node", Optional),
         ("sock_common", "skc_rcv_saddr", Optional),
         ("sock_common", "skc_state", Optional),
         ("sock_common", "skc_v6_daddr", Optional),
@@ -51,6 +53,7 @@ pub(crate) const WANTS: Wants = Wants {
         ("socket_alloc", "vfs_inode.i_ino", Optional),
         ("udp_hslot", "head", Optional),
         ("udp_table", "hash", Optional),
+        ("udp_table", "hash2", Optional),
         ("udp_table", "mask", Optional),
     ],
     constants: &[],
@@ -112,6 +115,8 @@ struct Buckets {
     first: u64,
     count: u64,
     bytes: u64,
+    /// Offset in a socket of the link of these lists.
+    link: u64,
 }
 
 /// Offsets in Linux's structures.
@@ -122,6 +127,8 @@ struct Layout {
     established_bucket: (u64, u64),
     listening_bucket: (u64, u64),
     datagrams: [u64; 2],
+    /// The second table of datagrams: its offset, and that of its link in a socket.
+    by_address: (u64, u64),
     datagram_bucket: (u64, u64),
     /// Offset and bytes of the buckets of raw sockets.
     raw: Option<(u64, u64)>,
@@ -157,6 +164,7 @@ impl Layout {
             established_bucket: bucket("inet_ehash_bucket", "chain")?,
             listening_bucket: bucket("inet_listen_hashbucket", "nulls_head")?,
             datagrams: pair(at("udp_table", "hash"), at("udp_table", "mask"))?,
+            by_address: (at("udp_table", "hash2")?, common("skc_portaddr_node")?),
             datagram_bucket: bucket("udp_hslot", "head")?,
             raw: profile.field("raw_hashinfo", "ht").map(|field| (field.offset, field.bytes)),
             namespaces: List {
@@ -185,10 +193,11 @@ impl Layout {
         kernel: &Kernel<'_, M>,
         [table, mask]: [u64; 2],
         (bytes, head): (u64, u64),
+        link: u64,
     ) -> Option<Buckets> {
         let first = kernel.u64(table)?.wrapping_add(head);
         let count = u64::from(kernel.u32(mask)?) + 1;
-        (count <= MAX_BUCKETS).then_some(Buckets { first, count, bytes })
+        (count <= MAX_BUCKETS).then_some(Buckets { first, count, bytes, link })
     }
 
     /// The tables of all namespaces, each once, with what their sockets speak. `None` stands for one that cannot be
@@ -208,9 +217,14 @@ impl Layout {
             symbol("tcp_hashinfo").into_iter().chain(pointers(self.own_established)).collect();
         for table in connections {
             let members = |members: [u64; 2]| members.map(|member| table.wrapping_add(member));
-            let established =
-                Self::buckets(kernel, members(self.established), self.established_bucket);
-            let listening = Self::buckets(kernel, members(self.listening), self.listening_bucket);
+            let established = Self::buckets(
+                kernel,
+                members(self.established),
+                self.established_bucket,
+                self.link,
+            );
+            let listening =
+                Self::buckets(kernel, members(self.listening), self.listening_bucket, self.link);
             for buckets in [established, listening] {
                 tables.insert(buckets.map(|buckets| (Protocol::Tcp, buckets)));
             }
@@ -218,14 +232,18 @@ impl Layout {
         let datagrams: BTreeSet<u64> =
             symbol("udp_table").into_iter().chain(pointers(self.own_datagrams)).collect();
         for table in datagrams {
-            let members = self.datagrams.map(|member| table.wrapping_add(member));
-            let buckets = Self::buckets(kernel, members, self.datagram_bucket);
-            tables.insert(buckets.map(|buckets| (Protocol::Udp, buckets)));
+            // By port, and by address and port: Linux finds a socket by either, and lists those of the first.
+            for (hash, link) in [(self.datagrams[0], self.link), self.by_address] {
+                let members = [hash, self.datagrams[1]].map(|member| table.wrapping_add(member));
+                let buckets = Self::buckets(kernel, members, self.datagram_bucket, link);
+                tables.insert(buckets.map(|buckets| (Protocol::Udp, buckets)));
+            }
         }
         for table in ["raw_v4_hashinfo", "raw_v6_hashinfo"].into_iter().filter_map(symbol) {
             tables.extend(self.raw.map(|(heads, bytes)| {
                 let first = table.wrapping_add(heads);
-                Some((Protocol::Raw, Buckets { first, count: bytes / 8, bytes: 8 }))
+                let link = self.link;
+                Some((Protocol::Raw, Buckets { first, count: bytes / 8, bytes: 8, link }))
             }));
         }
         nets.sort_unstable();
@@ -233,7 +251,8 @@ impl Layout {
         for net in nets {
             tables.extend(self.packets.map(|list| {
                 let first = net.wrapping_add(list);
-                Some((Protocol::Packet, Buckets { first, count: 1, bytes: 8 }))
+                let link = self.link;
+                Some((Protocol::Packet, Buckets { first, count: 1, bytes: 8, link }))
             }));
         }
         tables.into_iter().collect()
@@ -284,13 +303,11 @@ impl Layout {
 
 /// The entries of the list at `head`, whose end is a null pointer or an odd number (`hlist_nulls`); `None` if it has no
 /// end.
-fn bucket<M: KernelMemory>(kernel: &Kernel<'_, M>, head: u64, room: usize) -> Option<Vec<u64>> {
+fn bucket<M: KernelMemory>(kernel: &Kernel<'_, M>, head: u64, steps: &mut u64) -> Option<Vec<u64>> {
     let mut links = vec![];
     let mut link = kernel.u64(head)?;
     while link != 0 && link & 1 == 0 {
-        if links.len() >= MAX_IN_BUCKET.min(room) {
-            return None;
-        }
+        *steps = steps.checked_sub(1).filter(|_| (links.len() as u64) < MAX_IN_BUCKET)?;
         links.push(link);
         // The first member of either kind of node.
         link = kernel.u64(link)?;
@@ -303,19 +320,24 @@ pub fn list<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Option<Sockets> {
     let layout = Layout::new(kernel.profile)?;
     let mut seen = BTreeSet::new();
     let mut all = Sockets { sockets: Vec::new(), is_complete: true };
+    let mut steps = MAX_STEPS;
     for table in layout.tables(kernel) {
-        let Some((protocol, Buckets { first, count, bytes })) = table else {
+        let Some((protocol, Buckets { first, count, bytes, link })) = table else {
             all.is_complete = false;
             continue;
         };
         for number in 0..count {
-            let room = MAX_SOCKETS - seen.len();
+            let Some(left) = steps.checked_sub(1) else {
+                all.is_complete = false;
+                break;
+            };
+            steps = left;
             let head = first.wrapping_add(number * bytes);
-            let Some(links) = bucket(kernel, head, room) else {
+            let Some(links) = bucket(kernel, head, &mut steps) else {
                 all.is_complete = false;
                 continue;
             };
-            for address in links.iter().map(|link| link.wrapping_sub(layout.link)) {
+            for address in links.iter().map(|at| at.wrapping_sub(link)) {
                 if !seen.insert(address) {
                     continue;
                 }

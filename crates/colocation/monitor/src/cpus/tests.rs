@@ -83,6 +83,7 @@ fn possible_cpus_are_listed_with_their_tasks() {
                 start: 100 + at,
                 name: "task".into(),
                 is_unlisted: false,
+                is_in_flux: false,
             }),
             descriptors: area(number) + TABLE,
             task_state: area(number) + SEGMENT,

@@ -12,6 +12,7 @@ const ESTABLISHED: u64 = DIRECT + 0x2000;
 const OTHER_ESTABLISHED: u64 = DIRECT + 0x2800;
 const LISTENING: u64 = DIRECT + 0x3000;
 const BY_PORT: u64 = DIRECT + 0x4000;
+const BY_ADDRESS: u64 = DIRECT + 0x4800;
 /// From one socket to the next.
 const SOCKET_BYTES: u64 = 0x100;
 const SOCKETS: u64 = DIRECT + 0x5000;
@@ -72,7 +73,9 @@ impl World {
             ("socket_alloc.vfs_inode.i_ino", 192, 8),
             ("udp_hslot", 0, 16),
             ("udp_hslot.head", 0, 8),
+            ("sock_common.skc_portaddr_node", 88, 16),
             ("udp_table.hash", 0, 8),
+            ("udp_table.hash2", 8, 8),
             ("udp_table.mask", 16, 4),
         ];
         let profile = fake::profile(&symbols, &layouts);
@@ -97,6 +100,7 @@ impl World {
         }
         (0..2).for_each(|bucket| world.set(LISTENING + 8 + 16 * bucket, END));
         world.set(DATAGRAMS, BY_PORT);
+        world.set(DATAGRAMS + 8, BY_ADDRESS);
         world.set(DATAGRAMS + 16, 1);
         world
     }
@@ -169,6 +173,33 @@ fn every_table_is_walked() {
     assert_eq!(listed.sockets[0].remote.address, [0x0200_007f, 0, 0, 0]);
     assert_eq!(listed.sockets[3].local.address, [0, 0, 0, 0x0100_0000]);
     assert_eq!(listed.sockets[3].remote.address, [0x1111_1111, 0, 0, 0]);
+}
+
+/// A socket that only the second table of datagrams has is found there, and another one once.
+#[test]
+fn both_tables_of_datagrams_are_walked() {
+    let world = World::new();
+    let unlinked = world.add(BY_PORT, 1, 2, 7, NET);
+    let other = world.add(BY_PORT, 2, 2, 7, NET);
+    world.set(BY_ADDRESS, unlinked + 88);
+    world.set(unlinked + 88, other + 88);
+    world.set(other + LINK, 0);
+    let inodes: Vec<_> = world.list().sockets.iter().map(|socket| socket.inode).collect();
+    assert_eq!(inodes, [5001, 5002]);
+}
+
+/// Lists without end in each bucket of a large table take a bounded time.
+#[test]
+fn the_steps_of_a_walk_are_bounded() {
+    let world = World::new();
+    let at = world.add(ESTABLISHED, 1, 2, 1, NET);
+    world.set(at + LINK, at + LINK);
+    let began = std::time::Instant::now();
+    // The image ends long before the table.
+    world.set(CONNECTIONS + 16, (1 << 24) - 1);
+    (0..0x800).step_by(8).for_each(|bucket| world.set(ESTABLISHED + bucket, at + LINK));
+    assert!(!world.list().is_complete);
+    assert!(began.elapsed().as_secs() < 20);
 }
 
 /// What cannot be walked to its end does not end the walk, and is not passed over in silence.

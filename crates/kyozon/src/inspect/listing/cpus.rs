@@ -81,6 +81,7 @@ fn rows(listed: Cpus, told: Option<BTreeSet<u64>>) -> Look {
         if let Some(task) = cpu.task.filter(|task| task.is_unlisted) {
             let row = Row {
                 absent: BTreeSet::from([TASK_LISTS]),
+                is_in_flux: task.is_in_flux,
                 object: serde_json::Value::Null,
                 ..row.clone()
             };
@@ -112,7 +113,8 @@ mod tests {
         let cpu = |number| {
             let (pid, is_unlisted) = if number == on { (pid, is_unlisted) } else { (0, false) };
             let name = format!("task {pid}");
-            let task = Running { address: u64::from(pid) << 12, pid, start: 7, name, is_unlisted };
+            let (address, is_in_flux) = (u64::from(pid) << 12, false);
+            let task = Running { address, pid, start: 7, name, is_unlisted, is_in_flux };
             Cpu {
                 number,
                 is_online: number < 2,
