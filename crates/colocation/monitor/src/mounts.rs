@@ -1,7 +1,7 @@
 //! The mounts of the first process's namespace, as the kernel's structures have them, for people.
 //!
-//! Linux keeps a mount in its namespace, which `/proc/PID/mountinfo` lists, and among the mounts of its parent. One that
-//! the namespace lacks can be used, and is not listed.
+//! Linux keeps a mount in its namespace, which `/proc/PID/mountinfo` lists, and among the mounts of its parent. One
+//! that the namespace lacks can be used, and is not listed.
 
 mod layout;
 #[cfg(test)]

@@ -44,8 +44,8 @@ const MAX_KEYS: u64 = 32;
 
 /// The capability to become any user (`CAP_SETUID` of Linux's `capability.h`).
 const SETUID: u64 = 1 << 7;
-/// Flags of a task that has a tracer, and of one whose filter it has suspended (`PT_PTRACED` and `PT_SUSPEND_SECCOMP` of
-/// Linux's `ptrace.h`).
+/// Flags of a task that has a tracer, and of one whose filter it has suspended (`PT_PTRACED` and `PT_SUSPEND_SECCOMP`
+/// of Linux's `ptrace.h`).
 const TRACED: u32 = 1;
 const SUSPENDED: u32 = 1 << 24;
 /// An odd number with many bits, which spreads what is multiplied by it.
