@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 /// half a million buckets, and as many sockets.
 const MAX_BUCKETS: u64 = 1 << 24;
 const MAX_IN_BUCKET: u64 = 1 << 16;
-const MAX_STEPS: u64 = 1 << 22;
+const MAX_STEPS: u64 = 1 << 21;
 /// The family of IPv6 addresses (`AF_INET6`).
 const INET6: u16 = 10;
 /// States in which a TCP connection is no full socket (`TCP_TIME_WAIT`, `TCP_NEW_SYN_RECV`).
