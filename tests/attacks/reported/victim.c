@@ -3,6 +3,7 @@
  *
  *   victim user FILE	a process of user 1000 with a filter of its system calls; executes sleep once FILE exists
  *   victim confined FILE	the same in a user namespace of its own
+ *   victim bare FILE	the same of user 0 without capabilities, as in a container
  *   victim gains HOW	a process of user 1000 that gains privileges, keeps them for a while and loses them:
  *			"program" by this program's set-user-ID bit, "shell" by executing a shell in addition,
  *			"capability" by this file's capability, "namespace" in a user namespace of its own
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -33,9 +35,21 @@ static int filter(void)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
 }
 
-static int user(const char *file, int confined)
+static int drop_capabilities(void)
 {
-	if (setresuid(OTHER, OTHER, OTHER) || (confined && unshare(CLONE_NEWUSER)) || filter())
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+
+	return syscall(SYS_capset, &header, none);
+}
+
+static int user(const char *file, const char *kind)
+{
+	int bare = !strcmp(kind, "bare"), confined = !strcmp(kind, "confined");
+
+	if (!bare && setresuid(OTHER, OTHER, OTHER))
+		return 1;
+	if ((confined && unshare(CLONE_NEWUSER)) || filter() || (bare && drop_capabilities()))
 		return 1;
 	while (access(file, F_OK))
 		usleep(10000);
@@ -111,8 +125,8 @@ int main(int argc, char **argv)
 {
 	if (argc != 3)
 		return 2;
-	if (!strcmp(argv[1], "user") || !strcmp(argv[1], "confined"))
-		return user(argv[2], !strcmp(argv[1], "confined"));
+	if (!strcmp(argv[1], "user") || !strcmp(argv[1], "confined") || !strcmp(argv[1], "bare"))
+		return user(argv[2], argv[1]);
 	if (!strcmp(argv[1], "gains"))
 		return gains(argv[0], argv[2]);
 	if (!strcmp(argv[1], "storm"))
