@@ -30,6 +30,13 @@ pub trait KernelMemory {
     fn lacks(&self, _address: u64) {}
 }
 
+/// A sum of `word` and of those before it, whose own is `sum`: another word gives another sum, nearly always.
+pub(crate) fn mixed(sum: u64, word: u64) -> u64 {
+    /// An odd number with many bits, which spreads what is multiplied by it.
+    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+    sum.rotate_left(7).wrapping_mul(MIX) ^ word
+}
+
 /// Zero if all words are equal. Three instructions per word: most of what a comparison costs.
 #[inline(never)]
 pub(crate) fn differences(live: &Page, copy: &[u64; PAGE_WORDS]) -> u64 {

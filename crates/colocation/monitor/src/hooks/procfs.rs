@@ -3,7 +3,7 @@
 
 use super::source::{offset, Cursor, Hook, Source, BATCH};
 use crate::kernel::Kernel;
-use crate::memory::KernelMemory;
+use crate::memory::{mixed, KernelMemory};
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
 use crate::profile::Profile;
@@ -14,8 +14,6 @@ use alloc::string::String;
 /// Bytes of the longest name that is shown, and maximum depth of a path.
 const NAME_BYTES: usize = 64;
 const MAX_DEPTH: usize = 16;
-/// An odd number with many bits, which spreads what is multiplied by it.
-const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[derive(Debug)]
 pub(super) struct Procfs {
@@ -58,7 +56,7 @@ impl Procfs {
         let name = word(entry.wrapping_add(self.name));
         let number = kernel.u32(entry.wrapping_add(self.number)).map_or(0, u64::from);
         let parts = [word(entry.wrapping_add(self.parent)), word(name), word(name.wrapping_add(8))];
-        parts.into_iter().fold(number, |stamp, part| stamp.rotate_left(7).wrapping_mul(MIX) ^ part)
+        parts.into_iter().fold(number, mixed)
     }
 }
 

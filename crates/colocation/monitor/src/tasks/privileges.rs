@@ -17,7 +17,7 @@ use crate::class::Class;
 use crate::confirm::Confirm;
 use crate::finding::Finding;
 use crate::kernel::Kernel;
-use crate::memory::KernelMemory;
+use crate::memory::{mixed, KernelMemory};
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
 use crate::profile::{Field, Profile};
@@ -48,8 +48,6 @@ const SETUID: u64 = 1 << 7;
 /// of Linux's `ptrace.h`).
 const TRACED: u32 = 1;
 const SUSPENDED: u32 = 1 << 24;
-/// An odd number with many bits, which spreads what is multiplied by it.
-const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Words of the calls that a filter lets pass without asking, at most.
 const MAX_WORDS: u64 = 16;
 
@@ -145,7 +143,7 @@ impl Layout {
         let mut sum = 0u64;
         for word in (0..words).filter(|_| filter != 0) {
             let word = kernel.u64(filter.wrapping_add(start + 8 * word))?;
-            sum = sum.rotate_left(7).wrapping_mul(MIX) ^ word;
+            sum = mixed(sum, word);
         }
         Some((filter, sum))
     }
