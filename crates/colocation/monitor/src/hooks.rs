@@ -44,7 +44,7 @@ use core::ops::Range;
 use source::{Cursor, Hook, Source, Target};
 
 /// Steps from the beginning of one pass to that of the next. A pass with a suspect is followed at once.
-const PACE: u32 = 60;
+const PACE: u32 = 50;
 /// Passes in a row that confirm a suspect.
 const PASSES: u32 = 2;
 /// Maximum number of pointers that are compared with the first look.
@@ -345,7 +345,7 @@ impl HookCheck {
 
 impl Make for HookCheck {
     const ABOUT: About =
-        About { name: "hooks", wants: WANTS, share: 15, pass_ms: 0, repairs: Repairs::Nothing };
+        About { name: "hooks", wants: WANTS, share: 15, pass_ms: 150, repairs: Repairs::Nothing };
 
     fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
         let (sources, missing) = AnySource::all(profile);

@@ -64,6 +64,13 @@ impl Baseline {
         Some((at / PAGE_BYTES) as usize)
     }
 
+    /// The numbers of the pages that lie in `range` as a whole.
+    pub fn pages_within(&self, range: &Range<u64>) -> Range<usize> {
+        let start = range.start.next_multiple_of(PAGE_BYTES);
+        let pages = range.end.saturating_sub(start) / PAGE_BYTES;
+        self.page_number(start).map_or(0..0, |first| first..first + pages as usize)
+    }
+
     pub fn is_text(&self, address: u64) -> bool {
         self.ranges[0].contains(&address)
     }

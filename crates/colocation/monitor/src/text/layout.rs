@@ -104,6 +104,8 @@ pub(super) struct TextLayout {
     pub etext: u64,
     pub text: Range<u64>,
     pub rodata: Range<u64>,
+    /// Read-only data that holds names of symbols and descriptions of types: nothing in it is called.
+    pub names: [Range<u64>; 2],
     pub jumps: Option<Table>,
     pub key_enabled: u64,
     pub calls: Option<Table>,

@@ -17,8 +17,8 @@ pub(super) struct Order {
     random: Option<Random>,
     /// The numbers; those of this pass that were taken come first.
     numbers: Vec<u32>,
-    /// Whether a pass was complete: numbers stay in their part from then on.
-    settled: bool,
+    /// Where the part ends in which numbers change places: the whole order in the first pass.
+    end: usize,
 }
 
 impl Order {
@@ -33,13 +33,15 @@ impl Order {
         let Some(random) = &mut self.random else { return place };
         if self.numbers.len() != count {
             self.numbers = (0..count as u32).collect();
-            self.settled = false;
+            self.end = count;
         } else if place == 0 {
-            self.settled = true;
+            self.end = 0;
         }
-        let part = count.div_ceil(PARTS);
-        let end = if self.settled { count.min((place / part + 1) * part) } else { count };
-        let other = place + random.below((end - place) as u64) as usize;
+        if place >= self.end {
+            let part = count.div_ceil(PARTS);
+            self.end = count.min((place / part + 1) * part);
+        }
+        let other = place + random.below((self.end - place) as u64) as usize;
         self.numbers.swap(place, other);
         self.numbers[place] as usize
     }

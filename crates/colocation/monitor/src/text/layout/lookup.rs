@@ -51,6 +51,7 @@ impl TextLayout {
             stext,
             etext,
             text: pages(stext..etext),
+            names: names(profile, &rodata),
             rodata: pages(rodata),
             jumps,
             key_enabled,
@@ -69,6 +70,30 @@ impl TextLayout {
             owners: Owners::new(profile).map_err(MissingItem)?,
         })
     }
+}
+
+/// The tables of symbols (`kernel/kallsyms.c`), without the last one, whose end no symbol names; and BTF.
+fn names(profile: &Profile<'_>, rodata: &Range<u64>) -> [Range<u64>; 2] {
+    const TABLES: [&str; 6] = [
+        "kallsyms_names",
+        "kallsyms_markers",
+        "kallsyms_token_table",
+        "kallsyms_token_index",
+        "kallsyms_offsets",
+        "kallsyms_seqs_of_names",
+    ];
+    let tables = || TABLES.iter().filter_map(|name| profile.symbol(name));
+    let symbols = tables().min().zip(tables().max());
+    let types = profile.symbol("__start_BTF").zip(profile.symbol("__stop_BTF"));
+    [symbols, types].map(|range| {
+        let range = range.map_or(0..0, |(start, end)| start..end);
+        let is_inside = rodata.start <= range.start && range.end <= rodata.end;
+        if is_inside {
+            range
+        } else {
+            0..0
+        }
+    })
 }
 
 fn jumps(profile: &Profile<'_>) -> Result<(Option<Table>, u64), MissingItem> {

@@ -181,3 +181,20 @@ fn change_between_the_copy_and_the_first_comparison_is_found() {
     world.repair(&found[0]);
     assert_eq!(world.get(VICTIM), before);
 }
+
+#[test]
+fn every_other_pass_looks_at_a_page_of_names() {
+    let mut world = World::new();
+    let pages = (TEXT_BYTES + RODATA_BYTES) / 4096;
+    for _ in 0..3 {
+        assert_eq!(world.pass(), vec![]);
+        assert_eq!(world.pages, pages - 1);
+    }
+    for at in [NAMES, NAMES + 0x1ff8] {
+        world.set(at, 1);
+        let found = world.passes(4);
+        assert_eq!(found.iter().map(|finding| finding.address).collect::<Vec<_>>(), [at]);
+        world.set(at, 0);
+        assert_eq!(world.passes(4), vec![]);
+    }
+}

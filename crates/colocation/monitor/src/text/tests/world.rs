@@ -14,7 +14,9 @@ use std::vec::Vec;
 /// Ranges of the image: text, read-only data, other data.
 pub const TEXT_BYTES: u64 = 0x4000;
 pub const RODATA: u64 = TEXT + 0x1_0000;
-pub const RODATA_BYTES: u64 = 0x4000;
+pub const RODATA_BYTES: u64 = 0x6000;
+/// Two pages.
+pub const NAMES: u64 = RODATA + 0x4000;
 pub const DATA: u64 = TEXT + 0x2_0000;
 
 /// Functions.
@@ -104,6 +106,8 @@ pub const SYMBOLS: &[(u64, u8, &str)] = &[
     (TEXT + IMAGE_BYTES, b'B', "_end"),
     (RODATA, b'R', "__start_rodata"),
     (RODATA + RODATA_BYTES, b'R', "__end_rodata"),
+    (NAMES, b'R', "__start_BTF"),
+    (NAMES + 0x2000, b'R', "__stop_BTF"),
     (VICTIM, b'T', "victim"),
     (OTHER, b'T', "other"),
     (CALLER, b'T', "ftrace_caller"),
@@ -208,6 +212,8 @@ pub struct World {
     pub profile: Vec<u8>,
     pub check: TextCheck,
     pub retries: u64,
+    /// Of the last pass.
+    pub pages: u64,
 }
 
 pub fn near(at: u64, opcode: u8, to: u64) -> Vec<u8> {
@@ -224,7 +230,7 @@ impl World {
         let profile = fake::profile(SYMBOLS, LAYOUTS);
         let check = TextCheck::new(&Profile::decode(&profile).unwrap()).unwrap();
         let memory = FakeMemory::new(fake::TEXT_PHYSICAL + IMAGE_BYTES);
-        let world = Self { memory, profile, check, retries: 0 };
+        let world = Self { memory, profile, check, retries: 0, pages: 0 };
         for (at, word) in (TEXT..TEXT + TEXT_BYTES).step_by(8).zip(1u64..) {
             // No byte of the filler is a breakpoint, call or jump.
             world.put(
@@ -330,6 +336,9 @@ impl World {
         let kernel = Kernel::new(&profile, &self.memory);
         let mut report = |finding| found.push(finding);
         let step = self.check.step(&kernel, &mut CallBudget(calls), &mut report, &mut self.retries);
+        if let Step::Done(pages) = step {
+            self.pages = pages;
+        }
         matches!(step, Step::Done(_))
     }
 
