@@ -171,7 +171,7 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         }
     }
 
-    fn array<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
         let offset = address % 8;
         // Nearly all values lie in one word.
         if offset + N as u64 <= 8 {

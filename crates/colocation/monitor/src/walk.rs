@@ -68,6 +68,11 @@ pub(crate) fn offset(
         .ok_or_else(|| ProfileError::Missing(format!("member {structure}.{path}")))
 }
 
+/// The bucket among `1 << bits` that holds an address (`hash_64` in Linux's `hash.h`).
+pub(crate) fn hash(address: u64, bits: u32) -> u64 {
+    address.wrapping_mul(0x61c8_8646_80b5_83eb).checked_shr(64 - bits).unwrap_or(0)
+}
+
 /// The entries of a null-terminated chain: `first` is the address of the first pointer, `next` the offset of the
 /// pointer in each entry.
 pub(crate) fn chain<'k, M: KernelMemory>(

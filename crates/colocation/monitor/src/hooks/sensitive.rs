@@ -5,8 +5,16 @@
 
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
+use crate::profile::Profile;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
 
-/// What is shown, and by which functions. `__x64_sys_`, `__ia32_sys_` and `__ia32_compat_sys_` may precede a name.
+/// What may precede the name of a system call.
+const PREFIXES: [&str; 5] =
+    ["__x64_sys_", "__ia32_compat_sys_", "__ia32_sys_", "__se_sys_", "__do_sys_"];
+
+/// What is shown, and by which functions. One of [`PREFIXES`] may precede a name.
 const FUNCTIONS: &[(&str, &[&str])] = &[
     (
         "listings of directories",
@@ -64,11 +72,23 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
             "unix_seq_show",
             "packet_seq_show",
             "inet_diag_dump",
+            "inet_diag_dump_icsk",
+            "tcp_diag_dump",
+            "udp_diag_dump",
+            "raw_diag_dump",
+            "unix_diag_dump",
+            "packet_diag_dump",
             "sock_diag_rcv",
+            "sock_diag_rcv_msg",
             "recvmsg",
             "netlink_recvmsg",
         ],
     ),
+    (
+        "listings of mounts",
+        &["show_mountinfo", "show_vfsmnt", "show_vfsstat", "statmount", "listmount"],
+    ),
+    ("listings of network devices", &["dev_seq_show", "rtnl_dump_ifinfo"]),
     ("system calls", &["x64_sys_call", "x32_sys_call", "ia32_sys_call", "do_syscall_64"]),
     ("what a capture of packets sees", &["packet_rcv", "tpacket_rcv", "packet_rcv_spkt"]),
     (
@@ -156,6 +176,23 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// The addresses of all sensitive functions that a kernel with `profile` has.
+pub(super) fn addresses(profile: &Profile<'_>) -> Vec<u64> {
+    let names = FUNCTIONS.iter().flat_map(|(_, names)| names.iter());
+    let names = names.flat_map(|name| {
+        let calls = PREFIXES.iter().map(move |prefix| format!("{prefix}{name}"));
+        core::iter::once(String::from(*name)).chain(calls)
+    });
+    let mut addresses: Vec<u64> = names
+        .flat_map(|name| {
+            profile.symbols_called(&name).map(|symbol| symbol.address).collect::<Vec<_>>()
+        })
+        .collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
+}
+
 /// What the function at `function` shows, if it is sensitive; 0 stands for all functions.
 pub(super) fn shows<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
@@ -170,9 +207,7 @@ pub(super) fn shows<M: KernelMemory>(
     let mut symbols =
         kernel.profile.symbols_from(start).take_while(|symbol| symbol.address == start);
     symbols.find_map(|symbol| {
-        let prefixes =
-            ["__x64_sys_", "__ia32_compat_sys_", "__ia32_sys_", "__se_sys_", "__do_sys_"];
-        let call = prefixes.iter().find_map(|prefix| symbol.name.strip_prefix(prefix));
+        let call = PREFIXES.iter().find_map(|prefix| symbol.name.strip_prefix(prefix));
         // The compiler's copies have a suffix.
         let name = call.or_else(|| symbol.name.split('.').next())?;
         let list = FUNCTIONS.iter().find(|(_, names)| names.contains(&name))?;

@@ -1,3 +1,4 @@
+use super::tracers::CALL;
 use super::*;
 use crate::fake::{self, FakeMemory, DIRECT, TEXT};
 use std::collections::BTreeMap as Offsets;
@@ -623,6 +624,41 @@ fn a_listed_module_may_not_hook_what_user_space_is_told() {
     world.object("ftrace_ops_hash", hashes, &[("filter_hash", 0)]);
     let all = world.look(PASSES);
     assert!(all.iter().all(|line| line.contains("every function")) && all.len() == 1, "{all:?}");
+}
+
+#[test]
+fn sensitive_functions_are_found_in_any_filter_and_in_the_code() {
+    let mut world = World::new();
+    let (hashes, filter, lists) = (OBJECT + 0x1000, OBJECT + 0x2000, OBJECT + 0x3000);
+    let trampoline = CODE + 0x800;
+    world.object("ftrace_ops", OBJECT, &[("func", CODE), ("func_hash", hashes)]);
+    world.set(variable("ftrace_ops_list"), OBJECT);
+    world.object("ftrace_ops_hash", hashes, &[("filter_hash", filter)]);
+    world.object("ftrace_hash", filter, &[("size_bits", 8), ("buckets", lists)]);
+    let other = world.object("ftrace_func_entry", OBJECT + 0x4000, &[("ip", TEXT + 0x600)]);
+    let entry = world.object("ftrace_func_entry", OBJECT + 0x5000, &[("ip", GETDENTS + 4)]);
+    let bucket = lists + 8 * crate::walk::hash(GETDENTS + 4, 8);
+    world.set(bucket, world.at("ftrace_func_entry", "hlist", entry));
+    let found = |world: &mut World, count| {
+        let lines = world.look(2 * PASSES);
+        assert_eq!(lines.len(), count, "{lines:?}");
+        assert!(lines.iter().all(|line| line.contains("sensitive")), "{lines:?}");
+    };
+    // More functions than are visited.
+    let link = world.at("ftrace_func_entry", "hlist", other);
+    world.set(lists, link);
+    world.set(link, link);
+    found(&mut world, 1);
+    // Neither in the filter nor called.
+    world.set(link, 0);
+    world.set(bucket, 0);
+    found(&mut world, 0);
+    for (at, target, count) in [(GETDENTS + 4, trampoline + 8, 0), (GETDENTS, trampoline, 1)] {
+        let distance = target.wrapping_sub(at + 5) as u32;
+        world.memory.put(fake::physical(at), &[&[CALL][..], &distance.to_le_bytes()].concat());
+        world.object("ftrace_ops", OBJECT, &[("trampoline", trampoline)]);
+        found(&mut world, count);
+    }
 }
 
 #[test]

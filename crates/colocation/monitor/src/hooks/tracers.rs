@@ -3,25 +3,37 @@
 //! The check `text` reports those that lead to nobody's code. Here, a module's user is asked which functions it hooks.
 //! An fprobe's user leads to Linux's own code, which calls the fprobe's handlers (`include/linux/fprobe.h`).
 
+use super::sensitive;
 use super::source::{offset, visit_chain, Cursor, Hook, Source};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
 use crate::profile::Profile;
-use crate::walk::chain;
+use crate::walk::{chain, hash};
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Maximum binary logarithm of the number of a filter's lists, and maximum number of functions of a filter.
+/// Maximum binary logarithm of the number of a filter's lists (`FTRACE_HASH_MAX_BITS` in Linux's `ftrace.c`).
 const MAX_BITS: u64 = 12;
+/// Functions of a filter that are visited. In one with more, the sensitive ones are looked up.
 const MAX_FUNCTIONS: usize = 4096;
+/// Maximum length of a list that one is looked up in.
+const MAX_LIST: usize = 256;
+/// `call` with a distance of four bytes.
+pub(super) const CALL: u8 = 0xe8;
+/// Where a function's call of ftrace can be: at its beginning, or behind `endbr64`.
+const ENTRIES: [u64; 2] = [0, 4];
 
 #[derive(Debug)]
 pub(super) struct Tracers {
     users: u64,
     next: u64,
     function: u64,
+    /// Offset of the pointer to the code that the functions call for this user alone.
+    trampoline: u64,
+    /// Functions whose results tell user space what exists.
+    sensitive: Vec<u64>,
     /// Linux's own functions in fprobes; offsets in one of the user and of the handlers.
     probes: Option<(Vec<u64>, u64, [u64; 2])>,
     /// From a user to its filter, and from there to the lists.
@@ -43,24 +55,37 @@ impl Tracers {
         user: u64,
         mut each: impl FnMut(u64),
     ) {
-        let filter = || {
-            let hashes = kernel.u64(user.wrapping_add(self.hashes))?;
-            kernel.u64(hashes.wrapping_add(self.filter)).filter(|&filter| filter != 0)
-        };
         let word = |at: u64| kernel.u64(at).unwrap_or(0);
-        let Some(filter) = filter() else { return each(0) };
+        let filter = word(word(user.wrapping_add(self.hashes)).wrapping_add(self.filter));
+        if filter == 0 {
+            return each(0);
+        }
         let lists = word(filter.wrapping_add(self.lists));
-        let mut left = MAX_FUNCTIONS;
-        for number in 0..1 << word(filter.wrapping_add(self.bits)).min(MAX_BITS) {
-            for link in chain(kernel, lists.wrapping_add(8 * number), self.next_link) {
-                if left == 0 {
-                    return;
-                }
-                left -= 1;
-                each(word(link.wrapping_sub(self.link).wrapping_add(self.address)));
+        let bits = word(filter.wrapping_add(self.bits)).min(MAX_BITS) as u32;
+        let list = |number: u64| {
+            let links = chain(kernel, lists.wrapping_add(8 * number), self.next_link);
+            links.map(|link| word(link.wrapping_sub(self.link).wrapping_add(self.address)))
+        };
+        let mut functions = (0..1 << bits).flat_map(list);
+        functions.by_ref().take(MAX_FUNCTIONS).for_each(&mut each);
+        let is_cut_off = functions.next().is_some();
+        // The filter of a user that functions call directly serves nothing any more: it can lack them.
+        let trampoline = word(user.wrapping_add(self.trampoline));
+        for function in self.sensitive.iter().flat_map(|start| ENTRIES.map(|at| start + at)) {
+            let is_called = || trampoline != 0 && callee(kernel, function) == Some(trampoline);
+            let is_listed = || list(hash(function, bits)).take(MAX_LIST).any(|it| it == function);
+            if is_called() && !is_listed() || is_cut_off && is_listed() {
+                each(function);
             }
         }
     }
+}
+
+/// What is called at `address`, if that is a call.
+fn callee<M: KernelMemory>(kernel: &Kernel<'_, M>, address: u64) -> Option<u64> {
+    let [CALL, distance @ ..] = kernel.array::<5>(address)? else { return None };
+    let next = address.wrapping_add(5);
+    Some(next.wrapping_add_signed(i32::from_le_bytes(distance).into()))
 }
 
 impl Source for Tracers {
@@ -77,6 +102,7 @@ impl Source for Tracers {
             ("ftrace_ops", "func", Optional),
             ("ftrace_ops", "func_hash", Optional),
             ("ftrace_ops", "next", Optional),
+            ("ftrace_ops", "trampoline", Optional),
             ("ftrace_ops_hash", "filter_hash", Optional),
         ],
         constants: &[],
@@ -96,6 +122,8 @@ impl Source for Tracers {
             users: profile.symbol("ftrace_ops_list")?,
             next: user("next")?,
             function: user("func")?,
+            trampoline: user("trampoline")?,
+            sensitive: sensitive::addresses(profile),
             hashes: user("func_hash")?,
             filter: offset(profile, "ftrace_ops_hash", "filter_hash")?,
             bits: offset(profile, "ftrace_hash", "size_bits")?,
