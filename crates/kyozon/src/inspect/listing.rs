@@ -22,6 +22,7 @@ use serde_json::{json, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs;
+use std::time::{Duration, Instant};
 
 /// Number of looks at a machine that runs, and maximum number while something says that it begins or ends: nothing does
 /// for so long.
@@ -29,6 +30,8 @@ const LOOKS: usize = 5;
 const MAX_LOOKS: usize = 200;
 /// Times that a look is begun again because Linux changed a list while it was walked.
 const TRIES: usize = 20;
+/// Time after which no look is begun again: whoever makes a list endless must not delay the answer by more.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The first namespace of process IDs (`PROC_PID_INIT_INO` in Linux's `proc_ns.h`), and that of this process.
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 const OWN_NAMESPACE: &str = "/proc/self/ns/pid";
@@ -112,6 +115,7 @@ pub fn list(what: What, sources: &Sources) -> Result<Listing> {
             }
             _ => None,
         };
+        let begun = Instant::now();
         for number in 1.. {
             let mut look = Look::new();
             for _ in 0..if subject.is_live { TRIES } else { 1 } {
@@ -126,7 +130,7 @@ pub fn list(what: What, sources: &Sources) -> Result<Listing> {
                     What::Mounts => mounts::look(kernel, subject.is_live)?,
                     What::Cpus => cpus::look(kernel, subject.is_live)?,
                 };
-                if is_complete {
+                if is_complete || begun.elapsed() > PATIENCE {
                     break;
                 }
             }
