@@ -297,7 +297,9 @@ impl<'k, M: KernelMemory> Server<'k, M> {
         let mut cause = None;
         loop {
             let writes = system.writes();
-            self.lost_writes = writes.lost;
+            if core::mem::replace(&mut self.lost_writes, writes.lost) < writes.lost {
+                self.entries.iter_mut().for_each(|entry| entry.check.sees_writes(false));
+            }
             for entry in self.entries.iter_mut().filter(|_| !writes.list().is_empty()) {
                 let mut findings = Vec::new();
                 entry.check.judge_writes(kernel, writes.list(), &mut |it| findings.push(it));
@@ -319,6 +321,9 @@ impl<'k, M: KernelMemory> Server<'k, M> {
         let all = self.entries.iter().flat_map(|entry| entry.check.watched(kernel));
         let (seen, refused): (Vec<_>, Vec<_>) = all.partition(|watched| system.watch(watched));
         self.sees_writes = !seen.is_empty();
+        if self.sees_writes && refused.is_empty() {
+            self.entries.iter_mut().for_each(|entry| entry.check.sees_writes(true));
+        }
         for Watched { range, .. } in refused.iter().filter(|_| self.sees_writes) {
             let line =
                 format!("writes to {:#x} to {:#x} cannot be watched", range.start, range.end);

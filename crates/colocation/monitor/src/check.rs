@@ -161,6 +161,9 @@ pub trait Check<M: KernelMemory> {
         Vec::new()
     }
 
+    /// From now on, every write to all watched memory is shown; or, if not `all`, some were not.
+    fn sees_writes(&mut self, _all: bool) {}
+
     /// Judges writes to watched memory and registers, of any check's, in their order. They are newer than the last
     /// step.
     fn judge_writes(

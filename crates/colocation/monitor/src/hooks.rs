@@ -45,6 +45,8 @@ use source::{Cursor, Hook, Source, Target};
 
 /// Steps from the beginning of one pass to that of the next. A pass with a suspect is followed at once.
 const PACE: u32 = 50;
+/// The same while `text` needs little time, since the writes to what it looks at are seen.
+const FAST_PACE: u32 = 20;
 /// Passes in a row that confirm a suspect.
 const PASSES: u32 = 2;
 /// Maximum number of pointers that are compared with the first look.
@@ -374,6 +376,12 @@ impl<M: KernelMemory> Check<M> for HookCheck {
 
     fn coverage(&self) -> Coverage {
         self.coverage
+    }
+
+    fn sees_writes(&mut self, all: bool) {
+        if all {
+            self.pace = Pace::every(FAST_PACE);
+        }
     }
 
     fn waiting(&self) -> u64 {

@@ -39,7 +39,7 @@ mod wants;
 mod window;
 mod writes;
 
-use crate::check::{About, Budget, Check, Coverage, Make, Repairs, Step, Watched};
+use crate::check::{About, Budget, Check, Coverage, Make, Pace, Repairs, Step, Watched};
 use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
@@ -97,6 +97,11 @@ struct Watch {
     /// Pages that every other pass leaves out, and the number of those that this pass looked at.
     names: [Range<usize>; 2],
     looked: u64,
+    /// The rests between passes if writes are seen; and the number of passes that look at all pages nevertheless,
+    /// since some writes were not judged.
+    pace: Option<Pace>,
+    whole_passes: u32,
+    in_pass: bool,
     /// The look at a page that the last slice did not complete.
     look: Option<FirstLook>,
     /// The page whose closer look was left to the next slice.
@@ -108,6 +113,12 @@ struct Watch {
     /// Percentage of the first pass that is done.
     learned: u8,
 }
+
+/// Passes that together look at every page if writes are seen: these are found by their writes. The rest serves against
+/// what writes without the processor.
+const WATCHED_PARTS: u64 = 8;
+/// Steps from the beginning of one such pass to that of the next.
+const WATCHED_PACE: u32 = 50;
 
 /// Percentage of the first pass at the beginning of its phases after the copy.
 const FIND_SITES_FROM: u64 = 30;
@@ -135,6 +146,9 @@ impl TextCheck {
             order: Order::default(),
             names: layout.names.clone().map(|range| baseline.pages_within(&range)),
             looked: 0,
+            pace: None,
+            whole_passes: 0,
+            in_pass: false,
             look: None,
             waiting: None,
             baseline,
@@ -203,11 +217,27 @@ impl Watch {
         });
     }
 
-    /// Whether this pass leaves `page` out: half of the names, in turn.
+    /// Writes were not judged: the present pass and the next one look at all pages.
+    fn distrust_writes(&mut self) {
+        self.whole_passes = 2;
+    }
+
+    /// The rests between passes, unless all pages are to be looked at.
+    fn rests(&mut self) -> bool {
+        match &mut self.pace {
+            Some(pace) if self.whole_passes == 0 => pace.rests(self.in_pass),
+            _ => false,
+        }
+    }
+
+    /// Whether this pass leaves `page` out: half of the names, in turn, or most pages if writes are seen.
     fn leaves_out(&self, page: usize) -> bool {
-        let [first, second] = &self.names;
-        (first.contains(&page) || second.contains(&page))
-            && (page as u64 + self.pass).is_multiple_of(2)
+        let parts = match &self.names {
+            _ if self.pace.is_some() && self.whole_passes == 0 => WATCHED_PARTS,
+            names if names.iter().any(|names| names.contains(&page)) => 2,
+            _ => return false,
+        };
+        !(page as u64 + self.pass).is_multiple_of(parts)
     }
 
     /// Goes on in the course of a pass with the pages that equal their copies, nearly all of them. Returns the place in
@@ -397,9 +427,15 @@ impl Watch {
                 break;
             }
         }
+        if self.rests() {
+            return Step::Rests;
+        }
+        self.in_pass = true;
         loop {
             if let Some(pages) = self.advance(rules, budget, found, retries) {
                 self.pass += 1;
+                self.whole_passes = self.whole_passes.saturating_sub(1);
+                self.in_pass = false;
                 self.learned = 100;
                 return Step::Done(pages);
             }
@@ -448,6 +484,13 @@ impl<M: KernelMemory> Check<M> for TextCheck {
         ranges.into_iter().filter_map(watched).collect()
     }
 
+    fn sees_writes(&mut self, all: bool) {
+        match all {
+            true => self.watch.pace = Some(Pace::every(WATCHED_PACE)),
+            false => self.watch.distrust_writes(),
+        }
+    }
+
     fn judge_writes(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -458,6 +501,7 @@ impl<M: KernelMemory> Check<M> for TextCheck {
         let space = writes::linux_space(kernel, layout);
         // The records are read again for the step that follows.
         let mut rules = SiteRules::new(kernel, layout, records, watch.slice + 1);
+        let dropped = watch.passing.dropped;
         for write in writes {
             // A flood of them must not use up the monitor's time.
             if watch.passing.is_full() {
@@ -469,6 +513,9 @@ impl<M: KernelMemory> Check<M> for TextCheck {
             if let Some((page, changes)) = judged {
                 watch.passing.add(page, changes, write.rip);
             }
+        }
+        if watch.passing.dropped > dropped {
+            watch.distrust_writes();
         }
     }
 

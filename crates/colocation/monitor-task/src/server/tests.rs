@@ -837,8 +837,9 @@ fn only_a_class_with_repairs_is_left_without_a_word() {
     assert_eq!(b.system.repaired.len(), 0);
 }
 
-/// A check that names memory, and finds something wrong with each write to it.
-struct Watcher;
+/// A check that names memory, and finds something wrong with each write to it. It keeps what it is told of writes.
+#[derive(Clone, Default)]
+struct Watcher(Rc<RefCell<Vec<bool>>>);
 
 impl Check<Nothing> for Watcher {
     fn about(&self) -> &'static About {
@@ -846,6 +847,9 @@ impl Check<Nothing> for Watcher {
     }
     fn watched(&self, _: &Kernel<'_, Nothing>) -> Vec<Watched> {
         vec![Watched { range: 0x1000..0x3000, space: 0x7000 }]
+    }
+    fn sees_writes(&mut self, all: bool) {
+        self.0.borrow_mut().push(all);
     }
     fn judge_writes(
         &mut self,
@@ -876,7 +880,8 @@ impl Check<Nothing> for Watcher {
 fn writes_are_judged_where_they_can_be_watched() {
     for sees_writes in [false, true] {
         let mut b = Bench::new(true);
-        b.server.add(Box::new(Watcher)).expect("room for another check");
+        let watcher = Watcher::default();
+        b.server.add(Box::new(watcher.clone())).expect("room for another check");
         b.system.sees_writes = sees_writes;
         b.system.writes = (0..40).map(|n| Write { address: 8 * n, ..Write::default() }).collect();
         b.tick(vec![], Step::Spent);
@@ -887,13 +892,15 @@ fn writes_are_judged_where_they_can_be_watched() {
         let left = if sees_writes { 0 } else { 40 };
         assert_eq!((b.system.watched.len(), b.system.writes.len()), (1, left));
         assert_eq!(lines(&b, EVENT_FINDING).len(), 40 - left);
+        assert_eq!(watcher.0.take(), [true][..usize::from(sees_writes)]);
     }
 }
 
 #[test]
 fn a_flood_of_writes_ends_with_the_slice_and_losses_are_noted_once() {
     let mut b = Bench::new(true);
-    b.server.add(Box::new(Watcher)).expect("room for another check");
+    let watcher = Watcher::default();
+    b.server.add(Box::new(watcher.clone())).expect("room for another check");
     b.system.sees_writes = true;
     b.tick(vec![], Step::Done(1));
     b.system.writes = vec![Write::default(); 16 * 1000];
@@ -906,4 +913,5 @@ fn a_flood_of_writes_ends_with_the_slice_and_losses_are_noted_once() {
     }
     let noted = lines(&b, EVENT_NOTE).iter().filter(|line| line.starts_with("7 writes")).count();
     assert_eq!(noted, 1);
+    assert_eq!(watcher.0.take(), [true, false]);
 }

@@ -198,3 +198,23 @@ fn every_other_pass_looks_at_a_page_of_names() {
         assert_eq!(world.passes(4), vec![]);
     }
 }
+
+#[test]
+fn seen_writes_leave_an_eighth_of_the_pages_to_a_pass() {
+    let mut world = World::new();
+    let pages = (TEXT_BYTES + RODATA_BYTES) / 4096;
+    Check::<FakeMemory>::sees_writes(&mut world.check, true);
+    let mut found = Vec::new();
+    let mut steps = || (1..1000).find(|_| world.slice(u64::MAX, &mut found));
+    assert_eq!((steps(), steps(), steps()), (Some(1), Some(50), Some(50)));
+    let counts: Vec<u64> = (0..8).map(|_| (world.pass(), world.pages).1).collect();
+    assert_eq!(counts.iter().sum::<u64>(), pages, "{counts:?}");
+    // What was written without the processor.
+    world.set(VICTIM, 0);
+    let found = world.passes(8);
+    assert_eq!(found.len(), 1, "{found:?}");
+    // Some writes were lost: the present pass and the next one have all pages, half of the names in each.
+    Check::<FakeMemory>::sees_writes(&mut world.check, false);
+    let counts: Vec<u64> = (0..3).map(|_| (world.pass(), world.pages).1).collect();
+    assert!(counts[..2] == [pages - 1; 2] && counts[2] <= 2, "{counts:?}");
+}
