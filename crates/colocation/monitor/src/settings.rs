@@ -38,8 +38,9 @@ enum Rule {
 }
 
 /// The protections: the variable, its bytes and its rule. Linux: `kernel/module`, `kernel/kexec_core.c`,
-/// `kernel/bpf/syscall.c`, `security/yama`, `security/lockdown`, `kernel/audit.c`.
-const PROTECTIONS: [(&str, u64, Rule); 7] = [
+/// `kernel/bpf/syscall.c`, `security/yama`, `security/lockdown`, `security/apparmor`,
+/// `kernel/audit.c`.
+const PROTECTIONS: [(&str, u64, Rule); 8] = [
     ("modules_disabled", 4, Rule::Keeps(1)),
     ("sig_enforce", 1, Rule::Keeps(1)),
     ("kexec_load_disabled", 4, Rule::Keeps(1)),
@@ -47,6 +48,7 @@ const PROTECTIONS: [(&str, u64, Rule); 7] = [
     ("ptrace_scope", 4, Rule::Keeps(3)),
     ("kernel_locked_down", 4, Rule::Grows),
     ("audit_enabled", 4, Rule::Keeps(2)),
+    ("apparmor_initialized", 4, Rule::Keeps(1)),
 ];
 
 /// Paths of programs that the kernel starts, and what comes before one: a core pattern without it names a file.

@@ -6,6 +6,7 @@ const SIGNATURES: u64 = TEXT + 0x1009;
 const PTRACE: u64 = TEXT + 0x1010;
 const LOCKDOWN: u64 = TEXT + 0x1014;
 const SELINUX: u64 = TEXT + 0x1020;
+const APPARMOR: u64 = TEXT + 0x1030;
 const MODPROBE: u64 = TEXT + 0x2000;
 const CORE: u64 = TEXT + 0x2f80;
 const FLAGS: [u64; 3] = [MODULES, SIGNATURES, SELINUX + 2];
@@ -25,6 +26,7 @@ impl World {
             (PTRACE, b'd', "ptrace_scope"),
             (LOCKDOWN, b'b', "kernel_locked_down"),
             (SELINUX, b'B', "selinux_state"),
+            (APPARMOR, b'B', "apparmor_initialized"),
             (MODPROBE, b'D', "modprobe_path"),
             (CORE, b'd', "core_pattern"),
         ];
@@ -69,6 +71,7 @@ fn a_protection_that_was_taken_back_is_found() {
         (LOCKDOWN, "kernel_locked_down", 16, 0),
         (LOCKDOWN, "kernel_locked_down", 27, 16),
         (SELINUX + 2, "selinux_state.initialized", 1, 0),
+        (APPARMOR, "apparmor_initialized", 1, 0),
     ] {
         let mut w = World::new();
         assert_eq!(w.look(3), [""; 0]);
