@@ -1,5 +1,6 @@
 //! A running guest: commands and files, in both directions, over a virtio port.
 
+use crate::deaf::{DeafCpu, Moment};
 use crate::emulator::{self, Control, Emulator};
 use crate::protocol::{self, receive, send, Reply, Request};
 use crate::{cache, process, spec::Spec};
@@ -249,24 +250,41 @@ impl Guest {
             Ok(Err(message)) => bail!("{message}"),
             Err(_) => {
                 let control = self.emulator.folder().join("control");
-                let state = || state(&control).unwrap_or_else(|error| format!("\n{error:#}\n"));
-                Err(self.emulator.fail_with("it does not answer any more", state))
+                let mut is_deaf = false;
+                let state = || match state(&control) {
+                    Ok((text, deaf)) => {
+                        is_deaf = deaf;
+                        text
+                    }
+                    Err(error) => format!("\n{error:#}\n"),
+                };
+                let error = self.emulator.fail_with("it does not answer any more", state);
+                Err(if is_deaf { error.context(DeafCpu) } else { error })
             }
         }
     }
 }
 
-/// What a guest's CPUs do: their registers, twice. In between Linux is asked by the magic keys for its backtraces and
-/// waiting tasks, and answers on its console if it can.
-fn state(control: &Path) -> Result<String> {
+/// What a guest's CPUs do: their registers, twice, and whether CPU 0 is deaf. In between Linux is asked by the magic
+/// keys for its backtraces and waiting tasks, and answers on its console if it can.
+fn state(control: &Path) -> Result<(String, bool)> {
     let mut control = Control::connect(control)?;
-    let before = control.monitor("info registers -a")?;
+    let before = moment(&mut control)?;
     for key in ["9", "l", "w"] {
         control.monitor(&format!("sendkey alt-sysrq-{key}"))?;
         std::thread::sleep(Duration::from_secs(1));
     }
-    let after = control.monitor("info registers -a")?;
-    Ok(format!("\nregisters\n{before}\nregisters 3 s later\n{after}\n"))
+    let after = moment(&mut control)?;
+    let shown = |Moment { registers, interrupts }: &Moment| format!("{registers}\n{interrupts}");
+    let text = format!("\nregisters\n{}\nregisters 3 s later\n{}\n", shown(&before), shown(&after));
+    Ok((text, DeafCpu::is_at(&before, &after)))
+}
+
+fn moment(control: &mut Control) -> Result<Moment> {
+    Ok(Moment {
+        registers: control.monitor("info registers -a")?,
+        interrupts: control.monitor("info lapic 0")?,
+    })
 }
 
 /// Gathers the replies to one request: its output, or the agent's reason why there is none.

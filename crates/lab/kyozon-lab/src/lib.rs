@@ -42,6 +42,7 @@ pub mod batch;
 pub mod bench;
 pub mod bochs;
 pub mod cache;
+pub mod deaf;
 pub mod demo;
 pub mod emulator;
 pub mod fuzz;

@@ -17,6 +17,7 @@ mod tools;
 
 pub(crate) use tools::cargo;
 
+use crate::deaf::DeafCpu;
 use crate::scenario::{cases, Case, Ending};
 use crate::stale::StaleBreakpoint;
 use crate::{cache, jobs};
@@ -291,7 +292,7 @@ impl<'a> Job<'a> {
 /// Runs a test, and once more if it failed because of QEMU: `again` gets the reason.
 fn once_more<T>(run: impl Fn() -> Result<T>, again: impl FnOnce(&Error)) -> Result<T> {
     match run() {
-        Err(error) if error.is::<StaleBreakpoint>() => {
+        Err(error) if error.is::<StaleBreakpoint>() || error.is::<DeafCpu>() => {
             again(&error);
             run()
         }

@@ -19,7 +19,7 @@ fn programs_are_not_text() {
 }
 
 #[test]
-fn a_test_runs_once_more_for_a_stale_breakpoint_alone() {
+fn a_test_runs_once_more_for_a_defect_of_qemu_alone() {
     use std::cell::Cell;
     let runs = Cell::new(0);
     let mut reasons = Vec::new();
@@ -44,6 +44,10 @@ fn a_test_runs_once_more_for_a_stale_breakpoint_alone() {
         }
     };
     once_more(second, |_| ()).unwrap();
+
+    let mut reasons = 0;
+    let deaf = || Err::<(), _>(anyhow!("it does not answer any more").context(DeafCpu));
+    assert!(once_more(deaf, |_| reasons += 1).is_err() && reasons == 1);
 
     let never = |_: &Error| panic!("it must not run again");
     let runs = Cell::new(0);
