@@ -126,13 +126,15 @@ struct attack hook_tracepoint = {
 };
 
 /*
- * hook-ftrace FUNCTION: its calls lead to instead(), which calls it. Functions
- * with up to six integer arguments can be hooked.
+ * hook-ftrace FUNCTION [PATTERN...]: its calls lead to instead(), which calls
+ * it. Functions with up to six integer arguments can be hooked. Functions whose
+ * names match a pattern call the handler, too, which does nothing then.
  */
 typedef unsigned long function(unsigned long a, unsigned long b, unsigned long c,
 			       unsigned long d, unsigned long e, unsigned long f);
 static function *original;
 static atomic_t inside;
+#define ENDBR_BYTES 4
 
 static notrace noinline unsigned long instead(unsigned long a, unsigned long b,
 					      unsigned long c, unsigned long d,
@@ -152,6 +154,8 @@ static void notrace redirect(unsigned long ip, unsigned long parent,
 {
 	struct pt_regs *regs = ftrace_get_regs(registers);
 
+	if (ip - (unsigned long)original > ENDBR_BYTES)
+		return;
 	if (regs && !within_module(parent, THIS_MODULE))
 		regs->ip = (unsigned long)instead;
 }
@@ -164,26 +168,28 @@ static struct ftrace_ops redirection = {
 
 static int ftrace_begin(struct attack *attack, char *argument)
 {
+	char *name = strsep(&argument, " "), *pattern;
 	int error;
 
-	original = (function *)symbol(argument);
+	original = (function *)symbol(name);
 	if (!original)
 		return -ENOENT;
 	error = ftrace_set_filter_ip(&redirection, (unsigned long)original, 0, 1);
+	while (!error && (pattern = strsep(&argument, " ")))
+		error = ftrace_set_filter(&redirection, pattern, strlen(pattern), 0);
+	if (!error)
+		error = register_ftrace_function(&redirection);
 	if (error)
-		return error;
-	error = register_ftrace_function(&redirection);
-	if (error)
-		ftrace_set_filter_ip(&redirection, (unsigned long)original, 1, 0);
+		ftrace_free_filter(&redirection);
 	else
-		attack_mark(attack, argument);
+		attack_mark(attack, name);
 	return error;
 }
 
 static void ftrace_undo(struct attack *attack)
 {
 	unregister_ftrace_function(&redirection);
-	ftrace_set_filter_ip(&redirection, (unsigned long)original, 1, 0);
+	ftrace_free_filter(&redirection);
 	/* Calls that are under way return by this module. */
 	while (atomic_read(&inside))
 		msleep(10);

@@ -41,6 +41,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
+use sensitive::Sensitive;
 use source::{Cursor, Hook, Source, Target};
 
 /// Steps from the beginning of one pass to that of the next. A pass with a suspect is followed at once.
@@ -217,6 +218,7 @@ enum Stage {
 #[derive(Debug)]
 pub struct HookCheck {
     text: Range<u64>,
+    sensitive: Sensitive,
     sources: Vec<AnySource>,
     owners: Option<OwnerIndex>,
     stage: Stage,
@@ -242,7 +244,7 @@ impl HookCheck {
         number: usize,
         at: Cursor,
     ) -> Option<Cursor> {
-        let Self { text, pass, pointers, first, confirm, .. } = self;
+        let Self { text, sensitive, pass, pointers, first, confirm, .. } = self;
         let source = self.sources.get(number)?;
         source.visit(kernel, at, &mut |hook| {
             if hook.value == 0 {
@@ -259,7 +261,7 @@ impl HookCheck {
                 return see(Wrong::Hidden, 0);
             }
             if let Target::Hooks(function) = hook.target {
-                if owned == Owned::ByModule && sensitive::shows(kernel, function).is_some() {
+                if owned == Owned::ByModule && sensitive.shows(function).is_some() {
                     see(Wrong::Sensitive, function);
                 }
             }
@@ -330,7 +332,7 @@ impl HookCheck {
                     found: format!(
                         "by {}, which can change {}",
                         source.symbol(kernel, key.object),
-                        sensitive::shows(kernel, key.function)?
+                        self.sensitive.shows(key.function)?
                     ),
                     ..finding
                 }
@@ -354,6 +356,7 @@ impl Make for HookCheck {
         let end = profile.symbol("_etext").unwrap_or(0);
         Ok(Self {
             text: profile.text_base()..end,
+            sensitive: Sensitive::new(profile),
             sources,
             owners: Owners::new(profile).ok().map(OwnerIndex::new),
             stage: Stage::Rests,

@@ -127,6 +127,17 @@ impl<'a> Profile<'a> {
         (at..count).map(|i| self.nth(self.ranked(i))).take_while(move |symbol| symbol.name == name)
     }
 
+    /// All symbols whose names start with `prefix`, in the order of their names.
+    pub fn symbols_starting_with<'s>(
+        &'s self,
+        prefix: &'s str,
+    ) -> impl Iterator<Item = Symbol<'a>> + 's {
+        let count = self.header.by_name.count;
+        let at = partition(count, |i| self.name(self.ranked(i)) < prefix);
+        let symbols = (at..count).map(|i| self.nth(self.ranked(i)));
+        symbols.take_while(move |symbol| symbol.name.starts_with(prefix))
+    }
+
     /// The last symbol at or below `address` and the byte offset from it; `None` outside the kernel's image.
     pub fn nearest(&self, address: u64) -> Option<(&str, u64)> {
         if address < self.header.text || address >= self.header.end {

@@ -3,12 +3,11 @@
 //! Sources: the public descriptions of Singularity, KoviD, Diamorphine and Reptile, and Linux's sources for the
 //! functions behind each listing.
 
-use crate::kernel::Kernel;
-use crate::memory::KernelMemory;
 use crate::profile::Profile;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// What may precede the name of a system call.
 const PREFIXES: [&str; 5] =
@@ -176,41 +175,51 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The addresses of all sensitive functions that a kernel with `profile` has.
-pub(super) fn addresses(profile: &Profile<'_>) -> Vec<u64> {
-    let names = FUNCTIONS.iter().flat_map(|(_, names)| names.iter());
-    let names = names.flat_map(|name| {
-        let calls = PREFIXES.iter().map(move |prefix| format!("{prefix}{name}"));
-        core::iter::once(String::from(*name)).chain(calls)
-    });
-    let mut addresses: Vec<u64> = names
-        .flat_map(|name| {
-            profile.symbols_called(&name).map(|symbol| symbol.address).collect::<Vec<_>>()
-        })
-        .collect();
-    addresses.sort_unstable();
-    addresses.dedup();
-    addresses
+/// The sensitive functions of a kernel.
+#[derive(Debug)]
+pub(super) struct Sensitive {
+    /// In the order of their addresses, with what they show.
+    functions: Vec<(Range<u64>, &'static str)>,
 }
 
-/// What the function at `function` shows, if it is sensitive; 0 stands for all functions.
-pub(super) fn shows<M: KernelMemory>(
-    kernel: &Kernel<'_, M>,
-    function: u64,
-) -> Option<&'static str> {
-    if function == 0 {
-        return Some("every function");
+impl Sensitive {
+    /// Those of a kernel with `profile`. The compiler's copies, whose names have a suffix, are among them.
+    pub fn new(profile: &Profile<'_>) -> Self {
+        let mut functions = Vec::new();
+        for (shows, names) in FUNCTIONS {
+            let names = names.iter().flat_map(|name| {
+                let calls = PREFIXES.iter().map(move |prefix| format!("{prefix}{name}"));
+                core::iter::once(String::from(*name)).chain(calls)
+            });
+            for name in names {
+                let is_its = |rest: &str| rest.is_empty() || rest.starts_with('.');
+                let symbols = profile.symbols_starting_with(&name);
+                let starts = symbols.filter(|symbol| is_its(&symbol.name[name.len()..]));
+                functions.extend(starts.map(|symbol| {
+                    let mut behind = profile.symbols_from(symbol.address);
+                    let next = behind.find(|next| next.address > symbol.address);
+                    (symbol.address..next.map_or(u64::MAX, |next| next.address), *shows)
+                }));
+            }
+        }
+        functions.sort_by_key(|(function, _)| function.start);
+        functions.dedup_by_key(|(function, _)| function.start);
+        Self { functions }
     }
-    // A hook may be behind the first instruction, and several symbols can have one address.
-    let (_, offset) = kernel.profile.nearest(function)?;
-    let start = function - offset;
-    let mut symbols =
-        kernel.profile.symbols_from(start).take_while(|symbol| symbol.address == start);
-    symbols.find_map(|symbol| {
-        let call = PREFIXES.iter().find_map(|prefix| symbol.name.strip_prefix(prefix));
-        // The compiler's copies have a suffix.
-        let name = call.or_else(|| symbol.name.split('.').next())?;
-        let list = FUNCTIONS.iter().find(|(_, names)| names.contains(&name))?;
-        Some(list.0)
-    })
+
+    /// Where they begin.
+    pub fn starts(&self) -> impl Iterator<Item = u64> + '_ {
+        self.functions.iter().map(|(function, _)| function.start)
+    }
+
+    /// What the function shows that has `address`, if it is sensitive; 0 stands for all functions. A hook may be behind
+    /// the first instruction.
+    pub fn shows(&self, address: u64) -> Option<&'static str> {
+        if address == 0 {
+            return Some("every function");
+        }
+        let behind = self.functions.partition_point(|(function, _)| function.start <= address);
+        let (function, shows) = self.functions.get(behind.checked_sub(1)?)?;
+        function.contains(&address).then_some(*shows)
+    }
 }

@@ -158,10 +158,21 @@ pub(super) fn visit_chain<M: KernelMemory>(
     first: u64,
     next: u64,
     at: Cursor,
+    each: impl FnMut(u64),
+) -> Cursor {
+    visit_some_of_chain(kernel, [first, next], at, BATCH, each)
+}
+
+/// The same, of at most `entries` entries.
+pub(super) fn visit_some_of_chain<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    [first, next]: [u64; 2],
+    at: Cursor,
+    entries: u32,
     mut each: impl FnMut(u64),
 ) -> Cursor {
     let mut entry = if at.link == 0 { kernel.u64(first).unwrap_or(0) } else { at.link };
-    for _ in 0..BATCH {
+    for _ in 0..entries {
         if entry == 0 {
             return at.next_list();
         }

@@ -3,8 +3,8 @@
 //! The check `text` reports those that lead to nobody's code. Here, a module's user is asked which functions it hooks.
 //! An fprobe's user leads to Linux's own code, which calls the fprobe's handlers (`include/linux/fprobe.h`).
 
-use super::sensitive;
-use super::source::{offset, visit_chain, Cursor, Hook, Source};
+use super::sensitive::Sensitive;
+use super::source::{offset, visit_some_of_chain, Cursor, Hook, Source};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
@@ -16,8 +16,10 @@ use alloc::vec::Vec;
 
 /// Maximum binary logarithm of the number of a filter's lists (`FTRACE_HASH_MAX_BITS` in Linux's `ftrace.c`).
 const MAX_BITS: u64 = 12;
+/// Users that are visited in one part: each can have a large filter.
+const USERS: u32 = 4;
 /// Functions of a filter that are visited. In one with more, the sensitive ones are looked up.
-const MAX_FUNCTIONS: usize = 4096;
+const MAX_FUNCTIONS: usize = 256;
 /// Maximum length of a list that one is looked up in.
 const MAX_LIST: usize = 256;
 /// `call` with a distance of four bytes.
@@ -33,7 +35,7 @@ pub(super) struct Tracers {
     /// Offset of the pointer to the code that the functions call for this user alone.
     trampoline: u64,
     /// Functions whose results tell user space what exists.
-    sensitive: Vec<u64>,
+    sensitive: Sensitive,
     /// Linux's own functions in fprobes; offsets in one of the user and of the handlers.
     probes: Option<(Vec<u64>, u64, [u64; 2])>,
     /// From a user to its filter, and from there to the lists.
@@ -71,7 +73,7 @@ impl Tracers {
         let is_cut_off = functions.next().is_some();
         // The filter of a user that functions call directly serves nothing any more: it can lack them.
         let trampoline = word(user.wrapping_add(self.trampoline));
-        for function in self.sensitive.iter().flat_map(|start| ENTRIES.map(|at| start + at)) {
+        for function in self.sensitive.starts().flat_map(|start| ENTRIES.map(|at| start + at)) {
             let is_called = || trampoline != 0 && callee(kernel, function) == Some(trampoline);
             let is_listed = || list(hash(function, bits)).take(MAX_LIST).any(|it| it == function);
             if is_called() && !is_listed() || is_cut_off && is_listed() {
@@ -123,7 +125,7 @@ impl Source for Tracers {
             next: user("next")?,
             function: user("func")?,
             trampoline: user("trampoline")?,
-            sensitive: sensitive::addresses(profile),
+            sensitive: Sensitive::new(profile),
             hashes: user("func_hash")?,
             filter: offset(profile, "ftrace_ops_hash", "filter_hash")?,
             bits: offset(profile, "ftrace_hash", "size_bits")?,
@@ -140,7 +142,7 @@ impl Source for Tracers {
         at: Cursor,
         see: &mut dyn FnMut(Hook),
     ) -> Option<Cursor> {
-        let next = visit_chain(kernel, self.users, self.next, at, |user| {
+        let next = visit_some_of_chain(kernel, [self.users, self.next], at, USERS, |user| {
             let Some(hook) = Hook::code(kernel, user, self.function) else { return };
             // Linux's own users hook what somebody with the right to do so asked for.
             if !kernel.in_image(hook.value) && hook.value != 0 {
