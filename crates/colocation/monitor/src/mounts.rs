@@ -1,7 +1,7 @@
 //! The mounts of the first process's namespace, as the kernel's structures have them, for people.
 //!
-//! Linux keeps a mount in its namespace, which `/proc/PID/mountinfo` lists, and among the mounts of its parent. One
-//! that the namespace lacks can be used, and is not listed.
+//! Linux keeps a mount in its namespace, which `/proc/PID/mountinfo` lists, among the mounts of its parent, and in the
+//! table by which a path leads from its parent to it. One that the namespace lacks can be used, and is not listed.
 
 mod layout;
 #[cfg(test)]
@@ -10,17 +10,20 @@ mod tests;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::ProfileError;
-use crate::walk::ListWalk;
+use crate::walk::{HashWalk, ListWalk};
 use alloc::collections::btree_map::{BTreeMap, Entry};
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 pub(crate) use layout::WANTS;
-use layout::{Kept, Layout};
+use layout::{Kept, Layout, Table};
 
 /// Maximum number of mounts; `fs.mount-max` of Linux is 100,000.
 const MAX_MOUNTS: u32 = 1 << 17;
-/// Maximum number of directories and mounts from a mount up to its root, and of all mounts together.
+/// Maximum number of buckets of the table of mount points.
+const MAX_BUCKETS: u32 = 1 << 24;
+/// Maximum number of directories and mounts from a mount up to its root, and of all mounts together: once for their
+/// paths, and once for those of all namespaces in the table.
 const MAX_DEPTH: u32 = 4096;
 const MAX_STEPS: u32 = 1 << 22;
 /// Bytes of a name that count as one more step: the paths of all mounts take at most 64 MiB.
@@ -38,8 +41,12 @@ const UNKNOWN: &str = "?";
 /// The places, as bits.
 const NAMESPACE: u8 = 1;
 const PARENT: u8 = 2;
-const PLACES: [(u8, &str); 2] =
-    [(NAMESPACE, "its mount namespace"), (PARENT, "its parent's mounts")];
+const TABLE: u8 = 4;
+const PLACES: [(u8, &str); 3] = [
+    (NAMESPACE, "its mount namespace"),
+    (PARENT, "its parent's mounts"),
+    (TABLE, "the table of mount points"),
+];
 
 /// A mount, as the kernel's structures have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +132,7 @@ fn walk<M: KernelMemory>(kernel: &Kernel<'_, M>, layout: &Layout) -> Option<Moun
     let mut seen = Seen::default();
     see_namespace(kernel, layout, namespace, &mut seen);
     see_children(kernel, layout, namespace, &mut seen);
+    see_table(kernel, layout, namespace, &mut seen);
     let cut = &mut seen.cut;
     seen.mounts.retain(|address, places| {
         let is_readable = kernel.u32(address.wrapping_add(layout.id)).is_some();
@@ -135,10 +143,14 @@ fn walk<M: KernelMemory>(kernel: &Kernel<'_, M>, layout: &Layout) -> Option<Moun
     let mut all = Mounts { mounts: Vec::new(), is_complete: seen.cut == 0 };
     // Whoever changes mounts has made the sequence odd.
     all.is_complete &= layout.lock.is_none_or(|lock| kernel.u32(lock).is_some_and(|n| n % 2 == 0));
-    let expected = if layout.children.is_some() { NAMESPACE | PARENT } else { NAMESPACE };
+    let mut expected = NAMESPACE;
+    expected |= if layout.children.is_some() { PARENT } else { 0 };
+    expected |= if layout.table.is_some() { TABLE } else { 0 };
     let mut steps = MAX_STEPS;
     for (&address, &places) in &seen.mounts {
-        let missing = expected & !places & !seen.cut;
+        // No path leads to the uppermost mount from another one.
+        let is_top = kernel.u64(address.wrapping_add(layout.parent)) == Some(address);
+        let missing = expected & !places & !seen.cut & if is_top { !TABLE } else { !0 };
         match read(kernel, layout, root, address, missing, &mut steps) {
             Some((mount, is_known)) => {
                 all.is_complete &= is_known;
@@ -234,6 +246,71 @@ fn see_children<M: KernelMemory>(
             }
         }
     }
+}
+
+/// Sees the namespace's mounts in the table of those of all namespaces.
+fn see_table<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &Layout,
+    namespace: u64,
+    seen: &mut Seen,
+) {
+    let Some(table) = layout.table else { return };
+    let (first, mask) = (kernel.u64(table.heads), kernel.u32(table.mask));
+    let (Some(first), Some(mask)) = (first, mask.filter(|&mask| mask < MAX_BUCKETS)) else {
+        seen.cut |= TABLE;
+        return;
+    };
+    let mut steps = MAX_STEPS;
+    for bucket in 0..=u64::from(mask) {
+        let head = first.wrapping_add(bucket * table.head_bytes);
+        let mut walk = HashWalk::new(head, &layout.lists, MAX_MOUNTS);
+        loop {
+            let mount = match walk.next(kernel, &layout.lists) {
+                Ok(Some(node)) => node.wrapping_sub(table.link),
+                Ok(None) => break,
+                Err(_) => {
+                    seen.cut |= TABLE;
+                    break;
+                }
+            };
+            match is_in(kernel, layout, table, namespace, mount, seen, &mut steps) {
+                Some(true) if !seen.add(mount, TABLE) => break,
+                Some(_) => {}
+                None => {
+                    seen.cut |= TABLE;
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Whether `mount` names `namespace`, or one does that is above it: Linux does not ask a mount for its namespace when a
+/// path leads to it. `None` if that cannot be read.
+fn is_in<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &Layout,
+    table: Table,
+    namespace: u64,
+    mount: u64,
+    seen: &Seen,
+    steps: &mut u32,
+) -> Option<bool> {
+    let mut at = mount;
+    for _ in 0..MAX_DEPTH {
+        *steps = steps.checked_sub(1)?;
+        let own = kernel.u64(at.wrapping_add(table.namespace))?;
+        if own == namespace || seen.mounts.contains_key(&at) {
+            return Some(true);
+        }
+        let above = kernel.u64(at.wrapping_add(layout.parent))?;
+        if above == at {
+            return Some(false);
+        }
+        at = above;
+    }
+    None
 }
 
 /// The mount at `address`, and whether its path could be read; `None` if the memory holds none.

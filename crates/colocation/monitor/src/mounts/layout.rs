@@ -25,12 +25,14 @@ pub(crate) const WANTS: Wants = Wants {
         ("mount", "mnt.mnt_sb", Optional),
         ("mount", "mnt_child", Optional),
         ("mount", "mnt_devname", Optional),
+        ("mount", "mnt_hash", Optional),
         ("mount", "mnt_id", Optional),
         ("mount", "mnt_id_unique", Optional),
         ("mount", "mnt_list", Optional),
         ("mount", "mnt_mountpoint", Optional),
         ("mount", "mnt_mounts", Optional),
         ("mount", "mnt_node", Optional),
+        ("mount", "mnt_ns", Optional),
         ("mount", "mnt_parent", Optional),
         ("nsproxy", "mnt_ns", Optional),
         ("pid_namespace", "child_reaper", Optional),
@@ -61,11 +63,26 @@ pub(super) struct Children {
     pub link: u64,
 }
 
+/// The table in which Linux finds a mount by its parent and the directory that it covers. It has those of all
+/// namespaces.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Table {
+    /// Addresses of the pointer to its heads, and of their number less one; bytes of a head.
+    pub heads: u64,
+    pub mask: u64,
+    pub head_bytes: u64,
+    /// Offset in a mount of the link.
+    pub link: u64,
+    /// Offset in a mount of the pointer to its namespace.
+    pub namespace: u64,
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub lists: Lists,
     pub kept: Kept,
     pub children: Option<Children>,
+    pub table: Option<Table>,
     /// Address of the sequence lock that guards the structures; its first member is the sequence.
     pub lock: Option<u64>,
     // In `mount`.
@@ -123,11 +140,21 @@ impl Layout {
                 link: mount("mnt_child")?,
             })
         };
+        let table = || {
+            Some(Table {
+                heads: profile.symbol("mount_hashtable")?,
+                mask: profile.symbol("m_hash_mask")?,
+                head_bytes: profile.size_of("hlist_head").filter(|&bytes| bytes > 0)?,
+                link: mount("mnt_hash")?,
+                namespace: mount("mnt_ns")?,
+            })
+        };
         let of_ids = offset("pid_namespace", "child_reaper")?;
         Some(Self {
             lists,
             kept,
             children: children(),
+            table: table(),
             lock: profile.symbol("mount_lock"),
             id: mount("mnt_id")?,
             unique: mount("mnt_id_unique"),

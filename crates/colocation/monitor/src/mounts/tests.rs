@@ -1,10 +1,13 @@
 use super::*;
 use crate::fake::{self, FakeMemory, DIRECT, TEXT};
 use crate::profile::Profile;
+use std::format;
 use std::string::ToString;
 
 const PIDS: u64 = TEXT + 0x8000;
 const LOCK: u64 = TEXT + 0x8100;
+const HEADS: u64 = TEXT + 0x8200;
+const MASK: u64 = TEXT + 0x8208;
 const SPACE: u64 = DIRECT + 0x3000;
 const TASK: u64 = DIRECT + 0x4000;
 const PROXY: u64 = DIRECT + 0x5000;
@@ -12,6 +15,8 @@ const FOLDERS: u64 = DIRECT + 0x6000;
 const FILE_SYSTEM: u64 = DIRECT + 0x7000;
 const KIND: u64 = DIRECT + 0x7100;
 const SOURCE: u64 = DIRECT + 0x7200;
+const TABLE_HEADS: u64 = DIRECT + 0x8000;
+const OTHER_SPACE: u64 = DIRECT + 0x9000;
 const WILD: u64 = DIRECT + 0x800_0000;
 
 // Offsets in a mount.
@@ -25,10 +30,13 @@ const UNIQUE: u64 = 56;
 const BELOW: u64 = 64;
 const CHILD: u64 = 80;
 const NODE: u64 = 96;
+const HASH: u64 = 120;
+const OF: u64 = 136;
 
 const LAYOUTS: &[(&str, u64, u64)] = &[
     ("list_head.next", 0, 8),
     ("list_head.prev", 8, 8),
+    ("hlist_head", 0, 8),
     ("hlist_head.first", 0, 8),
     ("hlist_node.next", 0, 8),
     ("hlist_node.pprev", 8, 8),
@@ -54,6 +62,8 @@ const LAYOUTS: &[(&str, u64, u64)] = &[
     ("mount.mnt_id_unique", UNIQUE, 8),
     ("mount.mnt_mounts", BELOW, 16),
     ("mount.mnt_child", CHILD, 16),
+    ("mount.mnt_hash", HASH, 16),
+    ("mount.mnt_ns", OF, 8),
     ("super_block.s_type", 8, 8),
     ("file_system_type.name", 0, 8),
     ("dentry.d_parent", 0, 8),
@@ -77,8 +87,13 @@ struct World {
 impl World {
     /// The mounts `/`, `/mnt`, `/mnt/a b` and `/x`, in a list or in a tree.
     fn new(is_tree: bool) -> Self {
-        let symbols =
-            [(TEXT, b'T', "_text"), (PIDS, b'D', "init_pid_ns"), (LOCK, b'D', "mount_lock")];
+        let symbols = [
+            (TEXT, b'T', "_text"),
+            (PIDS, b'D', "init_pid_ns"),
+            (LOCK, b'D', "mount_lock"),
+            (HEADS, b'd', "mount_hashtable"),
+            (MASK, b'd', "m_hash_mask"),
+        ];
         // Where there is a list, the other name is that of a number.
         let kept: &[_] = match is_tree {
             true => &[("mnt_namespace.mounts", 8, 8), ("mount.mnt_node", NODE, 24)],
@@ -102,6 +117,8 @@ impl World {
             (KIND, KIND + 16),
             (KIND + 16, u64::from_le_bytes(*b"tmpfs\0\0\0")),
             (SOURCE, u64::from_le_bytes(*b"none\0\0\0\0")),
+            (HEADS, TABLE_HEADS),
+            (MASK, 3),
         ] {
             world.set(at, value);
         }
@@ -119,6 +136,7 @@ impl World {
                 (DEVNAME, SOURCE),
                 (ID, 20 + number),
                 (UNIQUE, 1 << 31 | number),
+                (OF, SPACE),
             ] {
                 world.set(at + offset, value);
             }
@@ -128,6 +146,8 @@ impl World {
         for (parent, children) in [(0, &[1, 3][..]), (1, &[2]), (2, &[]), (3, &[])] {
             world.children(parent, children);
         }
+        world.bucket(0, &[1, 3]);
+        world.bucket(3, &[2]);
         world
     }
 
@@ -173,6 +193,15 @@ impl World {
     fn children(&self, parent: u64, numbers: &[u64]) {
         let nodes = numbers.iter().map(|number| mount(*number) + CHILD);
         self.links(mount(parent) + BELOW, nodes);
+    }
+
+    /// A bucket of the table has these mounts.
+    fn bucket(&self, bucket: u64, numbers: &[u64]) {
+        let last = numbers.iter().fold(TABLE_HEADS + 8 * bucket, |at, number| {
+            self.set(at, mount(*number) + HASH);
+            mount(*number) + HASH
+        });
+        self.set(last, 0);
     }
 
     fn list(&self) -> Mounts {
@@ -232,6 +261,57 @@ fn mount_that_one_structure_lacks_is_listed() {
 }
 
 #[test]
+fn mount_that_only_the_table_has_is_listed() {
+    for is_tree in [false, true] {
+        let world = World::new(is_tree);
+        world.keep(&[0, 3]);
+        world.children(0, &[3]);
+        let lacks = "its mount namespace, its parent's mounts";
+        let hidden =
+            ["/".into(), format!("/mnt, {lacks}"), format!("/mnt/a b?, {lacks}"), "/x".into()];
+        assert_eq!(world.points(), hidden);
+        // A path leads to them, whatever namespace they name.
+        world.set(mount(1) + OF, OTHER_SPACE);
+        world.set(mount(2) + OF, 0);
+        assert_eq!(world.points(), hidden);
+        assert!(world.list().is_complete);
+    }
+}
+
+#[test]
+fn mount_that_the_table_lacks_is_marked() {
+    let world = World::new(true);
+    world.bucket(0, &[1]);
+    let points = ["/", "/mnt", "/mnt/a b?", "/x, the table of mount points"];
+    assert_eq!(world.points(), points);
+    assert!(world.list().is_complete);
+}
+
+/// The table has those of all namespaces, and of none: a folder of mounts that was unmounted whole.
+#[test]
+fn mounts_of_other_namespaces_are_left_out() {
+    let world = World::new(true);
+    for (number, parent, namespace) in
+        [(4, 4, OTHER_SPACE), (5, 4, OTHER_SPACE), (6, 6, 0), (7, 6, 0)]
+    {
+        world.set(mount(number), mount(parent));
+        world.set(mount(number) + OF, namespace);
+    }
+    world.bucket(1, &[5, 7]);
+    assert_eq!(world.points(), ["/", "/mnt", "/mnt/a b?", "/x"]);
+    assert!(world.list().is_complete);
+    // Lists, and mounts above each other, without an end.
+    let damages: [fn(&World); 2] =
+        [|w| w.set(mount(7) + HASH, mount(5) + HASH), |w| w.set(mount(4), mount(5))];
+    for damage in damages {
+        damage(&world);
+        let all = world.list();
+        assert_eq!((all.is_complete, all.mounts.len()), (false, 4));
+        world.bucket(1, &[5, 7]);
+    }
+}
+
+#[test]
 fn what_the_first_process_cannot_reach_is_marked() {
     let world = World::new(true);
     world.root(1);
@@ -258,7 +338,7 @@ fn marks_of_readers_are_no_mounts() {
 #[test]
 fn damaged_structures_end_the_walk() {
     type Damage = fn(&World);
-    let damages: [Damage; 8] = [
+    let damages: [Damage; 14] = [
         // The namespace: a cycle, and pointers to nowhere.
         |w| w.set(mount(2) + NODE + if w.is_tree { 16 } else { 0 }, mount(1) + NODE),
         |w| w.set(mount(1) + NODE + if w.is_tree { 16 } else { 0 }, WILD),
@@ -267,6 +347,13 @@ fn damaged_structures_end_the_walk() {
         |w| w.set(mount(1) + CHILD, mount(1) + CHILD),
         |w| w.children(2, &[0]),
         |w| w.set(mount(3) + CHILD, WILD),
+        // The table: a cycle, pointers to nowhere and to one that cannot be read, and a number without bounds.
+        |w| w.set(mount(3) + HASH, mount(1) + HASH),
+        |w| w.set(mount(3) + HASH, WILD),
+        |w| w.set(TABLE_HEADS + 8, WILD),
+        |w| w.set(HEADS, WILD),
+        |w| w.set(HEADS, 7),
+        |w| w.set(MASK, u64::from(u32::MAX)),
         // Paths: cycles of directories, and of mounts.
         |w| {
             w.set(dentry(9), dentry(15));
@@ -312,9 +399,10 @@ fn no_memory_can_do_harm() {
     for round in 0..fake::rounds(2000) {
         let world = World::new(round % 2 == 0);
         for _ in 0..1 + numbers.below(8) {
-            let place = match numbers.below(3) {
-                0 => mount(numbers.below(4)) + 8 * numbers.below(15),
-                1 => dentry(numbers.below(12)) + 8 * numbers.below(2),
+            let place = match numbers.below(4) {
+                0 => mount(numbers.below(4)) + 8 * numbers.below(18),
+                1 => [HEADS, MASK, TABLE_HEADS][numbers.below(3) as usize],
+                2 => dentry(numbers.below(12)) + 8 * numbers.below(2),
                 _ => {
                     [SPACE, TASK, PROXY, FOLDERS][numbers.below(4) as usize] + 8 * numbers.below(4)
                 }
@@ -324,7 +412,7 @@ fn no_memory_can_do_harm() {
                 1 => 0,
                 2 => DIRECT + 8 * numbers.below(0x6000),
                 3 => dentry(numbers.below(12)),
-                _ => mount(numbers.below(4)) + 8 * numbers.below(15),
+                _ => mount(numbers.below(4)) + 8 * numbers.below(18),
             };
             world.set(place, value);
         }
