@@ -14,7 +14,7 @@ pub mod listing;
 mod mounts;
 mod netfilter;
 mod notifiers;
-mod packets;
+pub(crate) mod packets;
 mod procfs;
 mod protocols;
 mod sensitive;

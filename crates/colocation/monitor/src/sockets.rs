@@ -1,6 +1,8 @@
 //! The sockets that the kernel's tables have now, for people: those of TCP, UDP and raw IP, and packet sockets
 //! (`include/net/inet_hashtables.h`, `udp.h`, `raw.h` and `netns/packet.h` of Linux).
 
+mod handlers;
+
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
@@ -10,6 +12,8 @@ use crate::walk::{entries, List};
 use alloc::collections::BTreeSet;
 use alloc::vec;
 use alloc::vec::Vec;
+use handlers::Handlers;
+pub(crate) use handlers::WANTS as HANDLERS;
 
 /// Maximum number of buckets of a table, of sockets in a bucket, and of both together in a walk: of a large machine,
 /// half a million buckets, and as many sockets.
@@ -137,6 +141,7 @@ struct Layout {
     own_established: Option<u64>,
     own_datagrams: Option<u64>,
     packets: Option<u64>,
+    handlers: Option<Handlers>,
     // In `sock`, whose first member is a `sock_common`.
     link: u64,
     family: u64,
@@ -175,6 +180,7 @@ impl Layout {
             own_established: at("net", "ipv4.tcp_death_row.hashinfo"),
             own_datagrams: at("net", "ipv4.udp_table"),
             packets: at("net", "packet.sklist"),
+            handlers: Handlers::new(profile),
             link: common("skc_node")?,
             family: common("skc_family")?,
             state: common("skc_state")?,
@@ -200,12 +206,23 @@ impl Layout {
         (count <= MAX_BUCKETS).then_some(Buckets { first, count, bytes, link })
     }
 
-    /// The tables of all namespaces, each once, with what their sockets speak. `None` stands for one that cannot be
-    /// read.
-    fn tables<M: KernelMemory>(&self, kernel: &Kernel<'_, M>) -> Vec<Option<(Protocol, Buckets)>> {
-        let symbol = |name: &str| kernel.profile.symbol(name);
-        let mut nets: Vec<u64> = symbol("init_net").into_iter().collect();
+    /// The network namespaces, each once.
+    fn nets<M: KernelMemory>(&self, kernel: &Kernel<'_, M>) -> Vec<u64> {
+        let mut nets: Vec<u64> = kernel.profile.symbol("init_net").into_iter().collect();
         nets.extend(entries(kernel, self.namespaces));
+        nets.sort_unstable();
+        nets.dedup();
+        nets
+    }
+
+    /// The tables of the namespaces `nets`, each once, with what their sockets speak. `None` stands for one that cannot
+    /// be read.
+    fn tables<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        nets: &[u64],
+    ) -> Vec<Option<(Protocol, Buckets)>> {
+        let symbol = |name: &str| kernel.profile.symbol(name);
         let pointers = |offset: Option<u64>| {
             let pointers = offset.map(|offset| {
                 nets.iter().filter_map(move |net| kernel.u64(net.wrapping_add(offset)))
@@ -246,8 +263,6 @@ impl Layout {
                 Some((Protocol::Raw, Buckets { first, count: bytes / 8, bytes: 8, link }))
             }));
         }
-        nets.sort_unstable();
-        nets.dedup();
         for net in nets {
             tables.extend(self.packets.map(|list| {
                 let first = net.wrapping_add(list);
@@ -318,10 +333,19 @@ fn bucket<M: KernelMemory>(kernel: &Kernel<'_, M>, head: u64, steps: &mut u64) -
 /// Walks over all tables once; `None` if the kernel does not describe them.
 pub fn list<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Option<Sockets> {
     let layout = Layout::new(kernel.profile)?;
+    let nets = layout.nets(kernel);
     let mut seen = BTreeSet::new();
     let mut all = Sockets { sockets: Vec::new(), is_complete: true };
     let mut steps = MAX_STEPS;
-    for table in layout.tables(kernel) {
+    let mut see = |all: &mut Sockets, protocol: Protocol, address: u64| {
+        if seen.insert(address) {
+            match layout.read(kernel, protocol, address) {
+                Some(socket) => all.sockets.push(socket),
+                None => all.is_complete = false,
+            }
+        }
+    };
+    for table in layout.tables(kernel, &nets) {
         let Some((protocol, Buckets { first, count, bytes, link })) = table else {
             all.is_complete = false;
             continue;
@@ -338,15 +362,14 @@ pub fn list<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Option<Sockets> {
                 continue;
             };
             for address in links.iter().map(|at| at.wrapping_sub(link)) {
-                if !seen.insert(address) {
-                    continue;
-                }
-                match layout.read(kernel, protocol, address) {
-                    Some(socket) => all.sockets.push(socket),
-                    None => all.is_complete = false,
-                }
+                see(&mut all, protocol, address);
             }
         }
+    }
+    if let Some(handlers) = &layout.handlers {
+        all.is_complete &= handlers.walk(kernel, &nets, &mut steps, |socket| {
+            see(&mut all, Protocol::Packet, socket);
+        });
     }
     all.sockets.sort_unstable();
     Some(all)

@@ -19,6 +19,12 @@ const LIST_BYTES: u64 = 16;
 /// Maximum number of handlers in a device's list.
 const MAX_HANDLERS: usize = 1024;
 
+/// The address of the list called `name`: since Linux 6.9, in a structure of what the network uses most.
+pub(crate) fn head(profile: &Profile<'_>, name: &str) -> Option<u64> {
+    let hot = || Some(profile.symbol("net_hotdata")? + offset(profile, "net_hotdata", name)?);
+    profile.symbol(name).or_else(hot)
+}
+
 #[derive(Debug)]
 pub(super) struct Packets {
     by_protocol: u64,
@@ -56,10 +62,6 @@ impl Source for Packets {
     const WHAT: &'static str = "hidden packet handler";
 
     fn new(profile: &Profile<'_>) -> Option<Self> {
-        // Since Linux 6.9, in a structure of what the network uses most.
-        let hot =
-            |member| Some(profile.symbol("net_hotdata")? + offset(profile, "net_hotdata", member)?);
-        let list = |name| profile.symbol(name).or_else(|| hot(name));
         let device = |member| offset(profile, "net_device", member);
         let handler = |member| offset(profile, "packet_type", member);
         let offload = |member| offset(profile, "packet_offload", member);
@@ -69,11 +71,11 @@ impl Source for Packets {
                 offload("callbacks.gro_receive")?,
                 offload("callbacks.gso_segment")?,
             ];
-            Some((List { head: list("offload_base")?, link: offload("list")? }, functions))
+            Some((List { head: head(profile, "offload_base")?, link: offload("list")? }, functions))
         };
         Some(Self {
             by_protocol: profile.symbol("ptype_base")?,
-            all: list("ptype_all")?,
+            all: head(profile, "ptype_all")?,
             link: handler("list")?,
             functions: [handler("func")?, handler("id_match")?, handler("list_func")?],
             offloads: offloads(),

@@ -48,9 +48,8 @@ const COMMON: Wants = Wants {
 
 fn all() -> impl Iterator<Item = &'static Wants> {
     let checks = registry::ABOUT.iter().flat_map(|about| about.wants);
-    [&COMMON, &cpus::WANTS, &mounts::WANTS, &owner::WANTS, &sockets::WANTS]
-        .into_iter()
-        .chain(checks)
+    let lists = [&cpus::WANTS, &mounts::WANTS, &owner::WANTS, &sockets::WANTS, &sockets::HANDLERS];
+    [&COMMON].into_iter().chain(lists).chain(checks)
 }
 
 /// The required symbols.

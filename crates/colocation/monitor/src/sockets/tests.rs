@@ -6,6 +6,15 @@ const NETS: u64 = TEXT + 0x8100;
 const CONNECTIONS: u64 = TEXT + 0x8200;
 const DATAGRAMS: u64 = TEXT + 0x8300;
 const RAW: u64 = TEXT + 0x8400;
+const BY_PROTOCOL: u64 = TEXT + 0x8500;
+const FOR_ALL: u64 = TEXT + 0x8600;
+const RECEIVE: u64 = TEXT + 0x100;
+const RECEIVE_IN_RING: u64 = TEXT + 0x200;
+const RECEIVE_IN_GROUP: u64 = TEXT + 0x300;
+const DEVICE: u64 = DIRECT + 0xa000;
+const OTHER_DEVICE: u64 = DIRECT + 0xa100;
+const HANDLERS_AT: u64 = DIRECT + 0xb000;
+const SHARED: u64 = DIRECT + 0xc000;
 const OTHER_NET: u64 = DIRECT + 0x1000;
 const OTHER_CONNECTIONS: u64 = DIRECT + 0x1800;
 const ESTABLISHED: u64 = DIRECT + 0x2000;
@@ -21,12 +30,23 @@ const END: u64 = 1;
 
 // Offsets in a namespace, and in a socket.
 const PACKETS: u64 = 64;
+const DEVICES: u64 = 80;
+const FOR_ALL_HERE: u64 = 96;
 const LINK: u64 = 104;
 const FAMILY: u64 = 16;
 const STATE: u64 = 18;
 const OF_NET: u64 = 48;
 const V6: u64 = 56;
 const SOCKET: u64 = 136;
+// Offsets in a device, in a handler, and in what a group of sockets shares.
+const DEVICE_LINK: u64 = 8;
+const DEVICE_FOR_ALL: u64 = 24;
+const DEVICE_BY_PROTOCOL: u64 = 40;
+const FUNCTION: u64 = 16;
+const PRIVATE: u64 = 48;
+const HANDLER_LINK: u64 = 56;
+const MEMBERS: u64 = 8;
+const FIRST: u64 = 136;
 
 struct World {
     memory: FakeMemory,
@@ -43,8 +63,28 @@ impl World {
             (CONNECTIONS, b'D', "tcp_hashinfo"),
             (DATAGRAMS, b'D', "udp_table"),
             (RAW, b'D', "raw_v4_hashinfo"),
+            (BY_PROTOCOL, b'D', "ptype_base"),
+            (FOR_ALL, b'D', "ptype_all"),
+            (RECEIVE, b't', "packet_rcv"),
+            (RECEIVE_IN_RING, b't', "tpacket_rcv"),
+            (RECEIVE_IN_GROUP, b't', "packet_rcv_fanout"),
         ];
         let layouts = [
+            ("list_head.next", 0, 8),
+            ("list_head.prev", 8, 8),
+            ("hlist_head.first", 0, 8),
+            ("hlist_node.next", 0, 8),
+            ("hlist_node.pprev", 8, 8),
+            ("net.dev_base_head", DEVICES, 16),
+            ("net.ptype_all", FOR_ALL_HERE, 16),
+            ("net_device.dev_list", DEVICE_LINK, 16),
+            ("net_device.ptype_all", DEVICE_FOR_ALL, 16),
+            ("net_device.ptype_specific", DEVICE_BY_PROTOCOL, 16),
+            ("packet_fanout.arr", FIRST, 0),
+            ("packet_fanout.num_members", MEMBERS, 4),
+            ("packet_type.af_packet_priv", PRIVATE, 8),
+            ("packet_type.func", FUNCTION, 8),
+            ("packet_type.list", HANDLER_LINK, 16),
             ("inet_ehash_bucket", 0, 8),
             ("inet_ehash_bucket.chain", 0, 8),
             ("inet_hashinfo.ehash", 0, 8),
@@ -102,7 +142,33 @@ impl World {
         world.set(DATAGRAMS, BY_PORT);
         world.set(DATAGRAMS + 8, BY_ADDRESS);
         world.set(DATAGRAMS + 16, 1);
+        (0..16).for_each(|list| world.set(BY_PROTOCOL + 16 * list, BY_PROTOCOL + 16 * list));
+        world.set(FOR_ALL, FOR_ALL);
+        for (net, device) in [(NET, DEVICE), (OTHER_NET, OTHER_DEVICE)] {
+            world.set(net + FOR_ALL_HERE, net + FOR_ALL_HERE);
+            world.set(net + DEVICES, device + DEVICE_LINK);
+            world.set(device + DEVICE_LINK, net + DEVICES);
+            for list in [DEVICE_FOR_ALL, DEVICE_BY_PROTOCOL] {
+                world.set(device + list, device + list);
+            }
+        }
         world
+    }
+
+    /// A packet socket that no list has.
+    fn apart(&self, number: u64, net: u64) -> u64 {
+        let at = self.add(OTHER_NET + PACKETS, number, 17, 7, net);
+        self.set(OTHER_NET + PACKETS, self.get(at + LINK));
+        at
+    }
+
+    /// Puts the handler of this number at the beginning of the list at `head`: it calls `function` for `private`.
+    fn handle(&self, head: u64, number: u64, function: u64, private: u64) {
+        let at = HANDLERS_AT + 0x100 * number;
+        self.set(at + FUNCTION, function);
+        self.set(at + PRIVATE, private);
+        self.set(at + HANDLER_LINK, self.get(head));
+        self.set(head, at + HANDLER_LINK);
     }
 
     fn set(&self, address: u64, value: u64) {
@@ -188,6 +254,39 @@ fn both_tables_of_datagrams_are_walked() {
     assert_eq!(inodes, [5001, 5002]);
 }
 
+/// A socket that gets packets is found although its namespace's list lacks it.
+#[test]
+fn packet_sockets_are_found_by_their_handlers() {
+    let world = World::new();
+    let listed = world.add(NET + PACKETS, 1, 17, 7, NET);
+    world.handle(FOR_ALL, 1, RECEIVE, listed);
+    let heads = [
+        FOR_ALL,
+        BY_PROTOCOL,
+        BY_PROTOCOL + 16 * 15,
+        DEVICE + DEVICE_FOR_ALL,
+        OTHER_DEVICE + DEVICE_BY_PROTOCOL,
+        OTHER_NET + FOR_ALL_HERE,
+    ];
+    for (number, head) in (2..).zip(heads) {
+        let function = if number % 2 == 0 { RECEIVE } else { RECEIVE_IN_RING };
+        world.handle(head, number, function, world.apart(number, OTHER_NET));
+    }
+    // What else gets packets, and two sockets that share them.
+    world.handle(FOR_ALL, 8, TEXT + 0x400, 7);
+    world.set(SHARED + MEMBERS, 2);
+    (0..2).for_each(|at| world.set(SHARED + FIRST + 8 * at, world.apart(9 + at, NET)));
+    world.handle(DEVICE + DEVICE_FOR_ALL, 9, RECEIVE_IN_GROUP, SHARED);
+    let all = world.list();
+    assert!(all.is_complete);
+    let rows: Vec<_> = all.sockets.iter().map(|it| (it.protocol, it.inode, it.namespace)).collect();
+    let row = |number: u64| {
+        let is_here = matches!(number, 1 | 9 | 10);
+        (Protocol::Packet, 5000 + number, if is_here { 100 } else { 200 })
+    };
+    assert_eq!(rows, [1, 2, 3, 4, 5, 6, 7, 9, 10].map(row));
+}
+
 /// Lists without end in each bucket of a large table take a bounded time.
 #[test]
 fn the_steps_of_a_walk_are_bounded() {
@@ -205,7 +304,7 @@ fn the_steps_of_a_walk_are_bounded() {
 /// What cannot be walked to its end does not end the walk, and is not passed over in silence.
 #[test]
 fn damaged_tables_are_told() {
-    let damages: [fn(&World); 6] = [
+    let damages: [fn(&World); 13] = [
         // A cycle, a wild pointer, and one to a socket that cannot be read.
         |w| w.set(SOCKETS + SOCKET_BYTES + LINK, SOCKETS + SOCKET_BYTES + LINK),
         |w| w.set(SOCKETS + SOCKET_BYTES + LINK, 0x7000),
@@ -214,11 +313,23 @@ fn damaged_tables_are_told() {
         |w| w.set(OTHER_NET + 8, 0x7000),
         |w| w.set(CONNECTIONS + 16, 0xffff_ffff),
         |w| w.set(DATAGRAMS, 0x7000),
+        // Handlers, devices, and sockets that share packets: the same.
+        |w| w.set(HANDLERS_AT + HANDLER_LINK, HANDLERS_AT + HANDLER_LINK),
+        |w| w.set(HANDLERS_AT + HANDLER_LINK, 0x7000),
+        |w| w.set(HANDLERS_AT + PRIVATE, 0x7000),
+        |w| w.set(DEVICE + DEVICE_LINK, DEVICE + DEVICE_LINK),
+        |w| w.set(OTHER_DEVICE + DEVICE_LINK, 0x7000),
+        |w| w.set(SHARED + MEMBERS, 0xffff_ffff),
+        |w| w.set(SHARED + FIRST, 0x7000),
     ];
     for (number, damage) in damages.into_iter().enumerate() {
         let world = World::new();
         world.add(ESTABLISHED, 1, 2, 1, NET);
         world.add(BY_PORT, 2, 2, 7, NET);
+        world.handle(DEVICE + DEVICE_FOR_ALL, 0, RECEIVE, world.apart(3, NET));
+        world.set(SHARED + MEMBERS, 1);
+        world.set(SHARED + FIRST, world.apart(4, NET));
+        world.handle(FOR_ALL, 1, RECEIVE_IN_GROUP, SHARED);
         assert!(world.list().is_complete);
         damage(&world);
         let listed = world.list();
