@@ -15,6 +15,7 @@ use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
 use crate::profile::{Profile, ProfileError};
+use crate::walk::{entries, List};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
@@ -24,7 +25,11 @@ const LOOKS: u32 = 2;
 
 const WANTS: &[Wants] = &[Wants {
     symbols: &[],
-    members: &[("selinux_state", "initialized", Optional)],
+    members: &[
+        ("cgroup_root", "release_agent_path", Optional),
+        ("cgroup_root", "root_list", Optional),
+        ("selinux_state", "initialized", Optional),
+    ],
     constants: &[],
 }];
 
@@ -54,6 +59,10 @@ const PROTECTIONS: [(&str, u64, Rule); 8] = [
 /// Paths of programs that the kernel starts, and what comes before one: a core pattern without it names a file.
 const PROGRAMS: [(&str, &str); 3] =
     [("modprobe_path", ""), ("core_pattern", "|"), ("poweroff_cmd", "")];
+/// The program of a hierarchy of control groups, which Linux starts when a group of version 1 becomes empty.
+const AGENT: &str = "release_agent";
+/// Hierarchies that are visited: Linux has one for each controller at most, and named ones.
+const MAX_HIERARCHIES: usize = 64;
 /// Bytes of a path that are read: Linux has no longer one (`KMOD_PATH_LEN` in Linux's `kmod.h`).
 const PATH_BYTES: usize = 256;
 /// Where systems keep programs.
@@ -208,6 +217,10 @@ impl Program {
 pub struct SettingCheck {
     protections: Vec<Protection>,
     programs: Vec<Program>,
+    /// The hierarchies of control groups, and the offset of the program in one. A kernel can lack them.
+    hierarchies: Option<(List, u64)>,
+    /// Their programs at the last look; `None` before the first.
+    agents: Option<Vec<Program>>,
     /// Suspects by address.
     confirm: Confirm<u64>,
     pace: Pace,
@@ -215,6 +228,25 @@ pub struct SettingCheck {
 }
 
 impl SettingCheck {
+    /// Looks for hierarchies that came or went. A program that one had before the first look may be the system's.
+    fn find_agents<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) {
+        let Some((list, path)) = self.hierarchies else { return };
+        let known = self.agents.take();
+        let is_first = known.is_none();
+        let mut known = known.unwrap_or_default();
+        let mut places: Vec<u64> = entries(kernel, list)
+            .take(MAX_HIERARCHIES)
+            .map(|hierarchy| hierarchy.wrapping_add(path))
+            .collect();
+        places.sort_unstable();
+        places.dedup();
+        let agent = |address| match known.iter().position(|agent| agent.address == address) {
+            Some(at) => known.swap_remove(at),
+            None => Program { name: AGENT, address, begins: "", first: (!is_first).then(Vec::new) },
+        };
+        self.agents = Some(places.into_iter().map(agent).collect());
+    }
+
     fn finding<M: KernelMemory>(
         &self,
         kernel: &Kernel<'_, M>,
@@ -231,7 +263,8 @@ impl SettingCheck {
                 ..Finding::new(Class::ProtectionLifted)
             };
         }
-        let program = self.programs.iter().find(|it| it.address == address);
+        let mut programs = self.programs.iter().chain(self.agents.iter().flatten());
+        let program = programs.find(|it| it.address == address);
         let found = program.and_then(|program| program.text(kernel)).unwrap_or_default();
         let first = program.and_then(|program| program.first.clone());
         Finding {
@@ -239,7 +272,7 @@ impl SettingCheck {
             address,
             symbol: program.map_or("", |program| program.name).into(),
             expected: first
-                .filter(|first| *first != found)
+                .filter(|first| *first != found && !first.is_empty())
                 .map_or_else(|| "one of the system's".into(), |first| shown(&first)),
             found: shown(&found),
             ..Finding::new(Class::ProgramRedirected)
@@ -265,12 +298,19 @@ impl Make for SettingCheck {
         protections.extend(selinux.map(|(state, field)| {
             protection("selinux_state.initialized", state + field.offset, 1, Rule::Keeps(1))
         }));
+        let hierarchies = || {
+            let member = |name| Some(profile.field("cgroup_root", name)?.offset);
+            let head = profile.symbol("cgroup_roots")?;
+            Some((List { head, link: member("root_list")? }, member("release_agent_path")?))
+        };
         let program = |(name, begins)| {
             Some(Program { name, address: profile.symbol(name)?, begins, first: None })
         };
         Ok(Self {
             protections,
             programs: PROGRAMS.into_iter().filter_map(program).collect(),
+            hierarchies: hierarchies(),
+            agents: None,
             confirm: Confirm::new(LOOKS),
             pace: Pace::every(PACE),
             unjudged: 0,
@@ -305,10 +345,15 @@ impl<M: KernelMemory> Check<M> for SettingCheck {
         if self.pace.rests(false) {
             return Step::Rests;
         }
+        self.find_agents(kernel);
         let protections = self.protections.iter_mut().map(|it| (it.address, it.look(kernel)));
-        let programs = self.programs.iter_mut().map(|it| (it.address, it.look(kernel)));
+        let agents = self.agents.iter_mut().flatten();
+        let programs = self.programs.iter_mut().chain(agents);
+        let programs = programs.map(|it| (it.address, it.look(kernel)));
+        let mut count = 0;
         self.unjudged = 0;
         for (address, look) in protections.chain(programs) {
+            count += 1;
             match look {
                 None => self.unjudged += 1,
                 Some((true, _)) => {}
@@ -319,7 +364,7 @@ impl<M: KernelMemory> Check<M> for SettingCheck {
         for (address, value) in self.confirm.take() {
             found(self.finding(kernel, address, value));
         }
-        Step::Done((self.protections.len() + self.programs.len()) as u64 - self.unjudged)
+        Step::Done(count - self.unjudged)
     }
 }
 

@@ -7,6 +7,12 @@ const PTRACE: u64 = TEXT + 0x1010;
 const LOCKDOWN: u64 = TEXT + 0x1014;
 const SELINUX: u64 = TEXT + 0x1020;
 const APPARMOR: u64 = TEXT + 0x1030;
+/// The head of the hierarchies of control groups, two of them, and the place of the path in one.
+const GROUPS: u64 = TEXT + 0x1040;
+const FIRST_GROUPS: u64 = TEXT + 0x4000;
+const OTHER_GROUPS: u64 = TEXT + 0x5000;
+const GROUPS_LINK: u64 = 8;
+const AGENT_AT: u64 = 0x20;
 const MODPROBE: u64 = TEXT + 0x2000;
 const CORE: u64 = TEXT + 0x2f80;
 const FLAGS: [u64; 3] = [MODULES, SIGNATURES, SELINUX + 2];
@@ -27,14 +33,22 @@ impl World {
             (LOCKDOWN, b'b', "kernel_locked_down"),
             (SELINUX, b'B', "selinux_state"),
             (APPARMOR, b'B', "apparmor_initialized"),
+            (GROUPS, b'D', "cgroup_roots"),
             (MODPROBE, b'D', "modprobe_path"),
             (CORE, b'd', "core_pattern"),
         ];
-        let profile = fake::profile(&symbols, &[("selinux_state.initialized", 2, 1)]);
+        let layouts = [
+            ("selinux_state.initialized", 2, 1),
+            ("cgroup_root.root_list", GROUPS_LINK, 16),
+            ("cgroup_root.release_agent_path", AGENT_AT, 4096),
+        ];
+        let profile = fake::profile(&symbols, &layouts);
         let check = SettingCheck::make(&Profile::decode(&profile).unwrap(), 1).unwrap();
         let memory = FakeMemory::new(TEXT_PHYSICAL + IMAGE_BYTES);
         memory.put(physical(MODPROBE), b"/sbin/modprobe\0");
         memory.put(physical(CORE), b"core\0");
+        memory.set(physical(GROUPS), FIRST_GROUPS + GROUPS_LINK);
+        memory.set(physical(FIRST_GROUPS) + GROUPS_LINK, GROUPS);
         Self { memory, profile, check }
     }
 
@@ -192,6 +206,26 @@ fn a_setting_that_cannot_be_read_is_counted() {
 fn a_space_is_what_linux_takes_for_one() {
     assert!(!may_be_systems(b"/bin/sh\xa0/tmp/x", false));
     assert!(may_be_systems(b"/bin/sh\xa1/tmp/x", false));
+}
+
+#[test]
+fn the_program_of_a_hierarchy_of_control_groups_is_judged() {
+    let mut w = World::new();
+    w.put(FIRST_GROUPS + AGENT_AT, "/home/u/x");
+    assert_eq!(w.look(5), [""; 0], "it was there before");
+    // Another hierarchy, with such a program from its beginning.
+    w.put(OTHER_GROUPS + AGENT_AT, "/home/u/x");
+    w.memory.set(physical(FIRST_GROUPS) + GROUPS_LINK, OTHER_GROUPS + GROUPS_LINK);
+    w.memory.set(physical(OTHER_GROUPS) + GROUPS_LINK, GROUPS);
+    let line = "kernel's program redirected, release_agent: one of the system's, /home/u/x, nobody";
+    assert_eq!(w.look(5), [line]);
+    assert!(Check::<FakeMemory>::stands(&w.check, "", OTHER_GROUPS + AGENT_AT));
+    w.put(OTHER_GROUPS + AGENT_AT, "/usr/lib/systemd/systemd-cgroups-agent");
+    assert_eq!(w.look(5), [""; 0]);
+    assert_eq!(w.path(FIRST_GROUPS + AGENT_AT, "/var/x").len(), 1);
+    // It is unmounted, and a list has no end.
+    w.memory.set(physical(FIRST_GROUPS) + GROUPS_LINK, FIRST_GROUPS + GROUPS_LINK);
+    assert_eq!(w.look(5), [""; 0]);
 }
 
 /// A text or a protection that has another value at each look is found all the same.
