@@ -21,7 +21,7 @@ const USERS: u32 = 4;
 /// Functions of a filter that are visited. In one with more, the sensitive ones are looked up.
 const MAX_FUNCTIONS: usize = 256;
 /// Maximum length of a list that one is looked up in.
-const MAX_LIST: usize = 256;
+const MAX_LIST: usize = 64;
 /// `call` with a distance of four bytes.
 pub(super) const CALL: u8 = 0xe8;
 /// Where a function's call of ftrace can be: at its beginning, or behind `endbr64`.
