@@ -263,6 +263,11 @@ fn see_table<M: KernelMemory>(
     };
     let mut steps = MAX_STEPS;
     for bucket in 0..=u64::from(mask) {
+        let Some(left) = steps.checked_sub(1) else {
+            seen.cut |= TABLE;
+            return;
+        };
+        steps = left;
         let head = first.wrapping_add(bucket * table.head_bytes);
         let mut walk = HashWalk::new(head, &layout.lists, MAX_MOUNTS);
         loop {

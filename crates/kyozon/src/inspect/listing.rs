@@ -30,7 +30,8 @@ const LOOKS: usize = 5;
 const MAX_LOOKS: usize = 200;
 /// Times that a look is begun again because Linux changed a list while it was walked.
 const TRIES: usize = 20;
-/// Time after which no look is begun again: whoever makes a list endless must not delay the answer by more.
+/// Time after which no look is begun again, and none beyond [`LOOKS`] is made: whoever makes a list endless must not
+/// delay the answer for long.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The first namespace of process IDs (`PROC_PID_INIT_INO` in Linux's `proc_ns.h`), and that of this process.
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
@@ -140,7 +141,8 @@ pub fn list(what: What, sources: &Sources) -> Result<Listing> {
                 is_complete &= !waits;
                 agreed.values_mut().filter(|row| row.is_in_flux).for_each(|row| row.absent.clear());
             }
-            if !subject.is_live || number >= LOOKS && (!waits || number >= MAX_LOOKS) {
+            let is_late = number >= MAX_LOOKS || begun.elapsed() > PATIENCE;
+            if !subject.is_live || number >= LOOKS && (!waits || is_late) {
                 break;
             }
         }
