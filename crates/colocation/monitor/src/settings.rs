@@ -56,14 +56,18 @@ const PROTECTIONS: [(&str, u64, Rule); 8] = [
     ("apparmor_initialized", 4, Rule::Keeps(1)),
 ];
 
-/// Paths of programs that the kernel starts, and what comes before one: a core pattern without it names a file.
-const PROGRAMS: [(&str, &str); 3] =
-    [("modprobe_path", ""), ("core_pattern", "|"), ("poweroff_cmd", "")];
+/// Programs that the kernel starts, what comes before one (a core pattern without it names a file), and what it is.
+const PROGRAMS: [(&str, &str, Form); 3] = [
+    ("modprobe_path", "", Form::Path),
+    ("core_pattern", "|", Form::Words),
+    ("poweroff_cmd", "", Form::Words),
+];
 /// The program of a hierarchy of control groups, which Linux starts when a group of version 1 becomes empty.
 const AGENT: &str = "release_agent";
 /// Hierarchies that are visited: Linux has one for each controller at most, and named ones.
 const MAX_HIERARCHIES: usize = 64;
-/// Bytes of a path that are read: Linux has no longer one (`KMOD_PATH_LEN` in Linux's `kmod.h`).
+/// Bytes of a program that are read. One of the system's is shorter, and so is all that Linux has but the programs of
+/// hierarchies, of `PATH_MAX` bytes.
 const PATH_BYTES: usize = 256;
 /// Where systems keep programs.
 const SYSTEMS: [&str; 9] = [
@@ -135,10 +139,11 @@ fn may_be_argument(word: &str) -> bool {
     is_good(&word) && word.split('=').all(is_good)
 }
 
-/// Whether `command`, a program and its arguments, is one that may be the system's: in its directories, or anywhere but
-/// where nobody keeps programs if it `is_first`.
-fn may_be_systems(command: &[u8], is_first: bool) -> bool {
-    let words = command.split(|byte| is_space(*byte)).filter(|word| !word.is_empty());
+/// Whether `command` is one that may be the system's: in its directories, or anywhere but where nobody keeps programs
+/// if it `is_first`.
+fn may_be_systems(command: &[u8], form: Form, is_first: bool) -> bool {
+    let splits = |byte: &u8| form == Form::Words && is_space(*byte);
+    let words = command.split(splits).filter(|word| !word.is_empty());
     let mut words = words.map(String::from_utf8_lossy);
     let Some(program) = words.next() else { return true };
     let program = normal(&program).filter(|path| !path.contains('%'));
@@ -174,12 +179,22 @@ impl Protection {
     }
 }
 
+/// What a program is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// A path, with any spaces.
+    Path,
+    /// A path and arguments.
+    Words,
+}
+
 /// A program.
 #[derive(Debug)]
 struct Program {
     name: &'static str,
     address: u64,
     begins: &'static str,
+    form: Form,
     first: Option<Vec<u8>>,
 }
 
@@ -206,7 +221,7 @@ impl Program {
         let text = self.text(kernel)?;
         let first = self.first.get_or_insert_with(|| text.clone());
         let command = text.strip_prefix(self.begins.as_bytes()).unwrap_or_default();
-        let is_good = may_be_systems(command, *first == text);
+        let is_good = text.len() < PATH_BYTES && may_be_systems(command, self.form, *first == text);
         let sum = |sum: u64, byte| sum.wrapping_mul(31).wrapping_add(u64::from(byte));
         Some((is_good, text.into_iter().fold(0, sum)))
     }
@@ -228,23 +243,35 @@ pub struct SettingCheck {
 }
 
 impl SettingCheck {
-    /// Looks for hierarchies that came or went. A program that one had before the first look may be the system's.
-    fn find_agents<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) {
-        let Some((list, path)) = self.hierarchies else { return };
+    /// Looks for hierarchies that came or went: those that are there come first. A program that one had before the
+    /// first look may be the system's. Returns the number of those that are there, and whether it leaves some out, as 1.
+    fn find_agents<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) -> (usize, u64) {
+        let Some((list, path)) = self.hierarchies else { return (0, 0) };
+        let mut all = entries(kernel, list);
+        let mut places: Vec<u64> =
+            all.by_ref().take(MAX_HIERARCHIES).map(|root| root.wrapping_add(path)).collect();
+        let left_out = u64::from(all.next().is_some());
+        places.sort_unstable();
+        places.dedup();
         let known = self.agents.take();
         let is_first = known.is_none();
         let mut known = known.unwrap_or_default();
-        let mut places: Vec<u64> = entries(kernel, list)
-            .take(MAX_HIERARCHIES)
-            .map(|hierarchy| hierarchy.wrapping_add(path))
-            .collect();
-        places.sort_unstable();
-        places.dedup();
-        let agent = |address| match known.iter().position(|agent| agent.address == address) {
-            Some(at) => known.swap_remove(at),
-            None => Program { name: AGENT, address, begins: "", first: (!is_first).then(Vec::new) },
-        };
-        self.agents = Some(places.into_iter().map(agent).collect());
+        let mut agents: Vec<Program> = Vec::new();
+        for address in places {
+            let at = known.iter().position(|agent| agent.address == address);
+            agents.push(at.map(|at| known.swap_remove(at)).unwrap_or_else(|| Program {
+                name: AGENT,
+                address,
+                begins: "",
+                form: Form::Path,
+                first: (!is_first).then(Vec::new),
+            }));
+        }
+        let count = agents.len();
+        // The list can be in flux: what it had comes back.
+        agents.extend(known.into_iter().take(MAX_HIERARCHIES));
+        self.agents = Some(agents);
+        (count, left_out)
     }
 
     fn finding<M: KernelMemory>(
@@ -303,8 +330,8 @@ impl Make for SettingCheck {
             let head = profile.symbol("cgroup_roots")?;
             Some((List { head, link: member("root_list")? }, member("release_agent_path")?))
         };
-        let program = |(name, begins)| {
-            Some(Program { name, address: profile.symbol(name)?, begins, first: None })
+        let program = |(name, begins, form)| {
+            Some(Program { name, address: profile.symbol(name)?, begins, form, first: None })
         };
         Ok(Self {
             protections,
@@ -345,13 +372,13 @@ impl<M: KernelMemory> Check<M> for SettingCheck {
         if self.pace.rests(false) {
             return Step::Rests;
         }
-        self.find_agents(kernel);
+        let (agents, left_out) = self.find_agents(kernel);
         let protections = self.protections.iter_mut().map(|it| (it.address, it.look(kernel)));
-        let agents = self.agents.iter_mut().flatten();
+        let agents = self.agents.iter_mut().flatten().take(agents);
         let programs = self.programs.iter_mut().chain(agents);
         let programs = programs.map(|it| (it.address, it.look(kernel)));
-        let mut count = 0;
-        self.unjudged = 0;
+        let mut count = left_out;
+        self.unjudged = left_out;
         for (address, look) in protections.chain(programs) {
             count += 1;
             match look {

@@ -204,8 +204,11 @@ fn a_setting_that_cannot_be_read_is_counted() {
 
 #[test]
 fn a_space_is_what_linux_takes_for_one() {
-    assert!(!may_be_systems(b"/bin/sh\xa0/tmp/x", false));
-    assert!(may_be_systems(b"/bin/sh\xa1/tmp/x", false));
+    assert!(!may_be_systems(b"/bin/sh\xa0/tmp/x", Form::Words, false));
+    assert!(may_be_systems(b"/bin/sh\xa1/tmp/x", Form::Words, false));
+    // Of a path it is a part.
+    assert!(!may_be_systems(b"/usr/x /../../home/x", Form::Path, false));
+    assert!(may_be_systems(b"/usr/x /tmp/x", Form::Path, false));
 }
 
 #[test]
@@ -223,6 +226,12 @@ fn the_program_of_a_hierarchy_of_control_groups_is_judged() {
     w.put(OTHER_GROUPS + AGENT_AT, "/usr/lib/systemd/systemd-cgroups-agent");
     assert_eq!(w.look(5), [""; 0]);
     assert_eq!(w.path(FIRST_GROUPS + AGENT_AT, "/var/x").len(), 1);
+    // Longer than what is read.
+    let long = alloc::format!("/usr/{}../../home/x", "/".repeat(PATH_BYTES));
+    w.put(OTHER_GROUPS + AGENT_AT, &long);
+    assert_eq!(w.look(5).len(), 1);
+    w.put(OTHER_GROUPS + AGENT_AT, "");
+    assert_eq!(w.look(5), [""; 0]);
     // It is unmounted, and a list has no end.
     w.memory.set(physical(FIRST_GROUPS) + GROUPS_LINK, FIRST_GROUPS + GROUPS_LINK);
     assert_eq!(w.look(5), [""; 0]);
