@@ -48,6 +48,8 @@ use source::{Cursor, Hook, Source, Target};
 const PACE: u32 = 50;
 /// The same while `text` needs little time, since the writes to what it looks at are seen.
 const FAST_PACE: u32 = 20;
+/// Passes at the slower pace after some were not: `text` has two of its own to make.
+const SLOW_PASSES: u32 = 5;
 /// Passes in a row that confirm a suspect.
 const PASSES: u32 = 2;
 /// Maximum number of pointers that are compared with the first look.
@@ -232,6 +234,8 @@ pub struct HookCheck {
     first: BTreeMap<u64, First>,
     confirm: Confirm<Key>,
     pace: Pace,
+    /// Passes until the faster pace.
+    slow_passes: u32,
     coverage: Coverage,
 }
 
@@ -367,6 +371,7 @@ impl Make for HookCheck {
             first: BTreeMap::new(),
             confirm: Confirm::new(PASSES),
             pace: Pace::every(PACE),
+            slow_passes: 0,
             coverage: Coverage { learning: true, unjudged: missing, ..Coverage::default() },
         })
     }
@@ -382,9 +387,8 @@ impl<M: KernelMemory> Check<M> for HookCheck {
     }
 
     fn sees_writes(&mut self, all: bool) {
-        if all {
-            self.pace = Pace::every(FAST_PACE);
-        }
+        self.pace = Pace::every(if all { FAST_PACE } else { PACE });
+        self.slow_passes = if all { 0 } else { SLOW_PASSES };
     }
 
     fn waiting(&self) -> u64 {
@@ -470,6 +474,11 @@ impl<M: KernelMemory> Check<M> for HookCheck {
             return Step::Spent;
         }
         self.stage = Stage::Rests;
+        let was_slow = self.slow_passes > 0;
+        self.slow_passes = self.slow_passes.saturating_sub(1);
+        if was_slow && self.slow_passes == 0 {
+            self.pace = Pace::every(FAST_PACE);
+        }
         self.coverage.learning = false;
         self.coverage.unjudged = self.missing + self.cut_off + self.confirm.dropped();
         for (key, value) in self.confirm.take() {

@@ -603,7 +603,7 @@ fn a_listed_module_may_not_hook_what_user_space_is_told() {
     world.object("ftrace_ops", OBJECT, &[("func", CODE), ("func_hash", hashes)]);
     world.set(variable("ftrace_ops_list"), OBJECT);
     world.object("ftrace_ops_hash", hashes, &[("filter_hash", filter)]);
-    world.object("ftrace_hash", filter, &[("size_bits", 2), ("buckets", lists)]);
+    world.object("ftrace_hash", filter, &[("size_bits", 2), ("count", 1), ("buckets", lists)]);
     let entry = world.object("ftrace_func_entry", OBJECT + 0x4000, &[("ip", GETDENTS + 4)]);
     world.set(lists + 24, world.at("ftrace_func_entry", "hlist", entry));
     assert_eq!(world.look(PASSES), [line("ftrace")]);
@@ -634,7 +634,7 @@ fn sensitive_functions_are_found_in_any_filter_and_in_the_code() {
     world.object("ftrace_ops", OBJECT, &[("func", CODE), ("func_hash", hashes)]);
     world.set(variable("ftrace_ops_list"), OBJECT);
     world.object("ftrace_ops_hash", hashes, &[("filter_hash", filter)]);
-    world.object("ftrace_hash", filter, &[("size_bits", 8), ("buckets", lists)]);
+    world.object("ftrace_hash", filter, &[("size_bits", 8), ("count", 1), ("buckets", lists)]);
     let other = world.object("ftrace_func_entry", OBJECT + 0x4000, &[("ip", TEXT + 0x600)]);
     let entry = world.object("ftrace_func_entry", OBJECT + 0x5000, &[("ip", GETDENTS + 4)]);
     let bucket = lists + 8 * crate::walk::hash(GETDENTS + 4, 8);
@@ -653,11 +653,32 @@ fn sensitive_functions_are_found_in_any_filter_and_in_the_code() {
     world.set(link, 0);
     world.set(bucket, 0);
     found(&mut world, 0);
+    // In a list that is longer than any of Linux's.
+    world.set(bucket, link);
+    world.set(link, link);
+    found(&mut world, 1);
+    world.set(bucket, 0);
+    world.set(link, 0);
+    found(&mut world, 0);
     for (at, target, count) in [(GETDENTS + 4, trampoline + 8, 0), (GETDENTS, trampoline, 1)] {
         let distance = target.wrapping_sub(at + 5) as u32;
         world.memory.put(fake::physical(at), &[&[CALL][..], &distance.to_le_bytes()].concat());
         world.object("ftrace_ops", OBJECT, &[("trampoline", trampoline)]);
         found(&mut world, count);
+    }
+}
+
+#[test]
+fn a_filter_without_functions_or_of_another_form_means_all() {
+    for (count, bits) in [(0, 2), (1, 13)] {
+        let mut world = World::new();
+        let (hashes, filter) = (OBJECT + 0x1000, OBJECT + 0x2000);
+        world.object("ftrace_ops", OBJECT, &[("func", CODE), ("func_hash", hashes)]);
+        world.set(variable("ftrace_ops_list"), OBJECT);
+        world.object("ftrace_ops_hash", hashes, &[("filter_hash", filter)]);
+        world.object("ftrace_hash", filter, &[("size_bits", bits), ("count", count)]);
+        let lines = world.look(2 * PASSES);
+        assert!(lines.len() == 1 && lines[0].contains("every function"), "{lines:?}");
     }
 }
 

@@ -17,10 +17,10 @@ use alloc::vec::Vec;
 /// Maximum binary logarithm of the number of a filter's lists (`FTRACE_HASH_MAX_BITS` in Linux's `ftrace.c`).
 const MAX_BITS: u64 = 12;
 /// Users that are visited in one part: each can have a large filter.
-const USERS: u32 = 4;
+const USERS: u32 = 1;
 /// Functions of a filter that are visited. In one with more, the sensitive ones are looked up.
 const MAX_FUNCTIONS: usize = 256;
-/// Maximum length of a list that one is looked up in.
+/// Length of a list that one is looked up in, some times that of Linux's longest. A longer one counts as having it.
 const MAX_LIST: usize = 64;
 /// `call` with a distance of four bytes.
 pub(super) const CALL: u8 = 0xe8;
@@ -41,6 +41,7 @@ pub(super) struct Tracers {
     /// From a user to its filter, and from there to the lists.
     hashes: u64,
     filter: u64,
+    count: u64,
     bits: u64,
     lists: u64,
     /// Offsets of the link and of the function in an entry; offset of the next link in a link.
@@ -50,7 +51,8 @@ pub(super) struct Tracers {
 }
 
 impl Tracers {
-    /// Calls `each` with the functions that a user hooks: 0 for all.
+    /// Calls `each` with the functions that a user hooks: 0 for all, as a filter without functions means, and one of a
+    /// form that Linux does not make may mean.
     fn functions<M: KernelMemory>(
         &self,
         kernel: &Kernel<'_, M>,
@@ -59,25 +61,27 @@ impl Tracers {
     ) {
         let word = |at: u64| kernel.u64(at).unwrap_or(0);
         let filter = word(word(user.wrapping_add(self.hashes)).wrapping_add(self.filter));
-        if filter == 0 {
+        let bits = word(filter.wrapping_add(self.bits));
+        if filter == 0 || word(filter.wrapping_add(self.count)) == 0 || bits > MAX_BITS {
             return each(0);
         }
+        let bits = bits as u32;
         let lists = word(filter.wrapping_add(self.lists));
-        let bits = word(filter.wrapping_add(self.bits)).min(MAX_BITS) as u32;
-        let list = |number: u64| {
-            let links = chain(kernel, lists.wrapping_add(8 * number), self.next_link);
-            links.map(|link| word(link.wrapping_sub(self.link).wrapping_add(self.address)))
-        };
-        let mut functions = (0..1 << bits).flat_map(list);
-        functions.by_ref().take(MAX_FUNCTIONS).for_each(&mut each);
+        let links = |number: u64| chain(kernel, lists.wrapping_add(8 * number), self.next_link);
+        let function = |link: u64| word(link.wrapping_sub(self.link).wrapping_add(self.address));
+        let mut functions = (0..1 << bits).flat_map(links);
+        functions.by_ref().take(MAX_FUNCTIONS).for_each(|link| each(function(link)));
         let is_cut_off = functions.next().is_some();
-        // The filter of a user that functions call directly serves nothing any more: it can lack them.
+        // A filter can lack the functions that call its user directly: it serves nothing then.
         let trampoline = word(user.wrapping_add(self.trampoline));
-        for function in self.sensitive.starts().flat_map(|start| ENTRIES.map(|at| start + at)) {
-            let is_called = || trampoline != 0 && callee(kernel, function) == Some(trampoline);
-            let is_listed = || list(hash(function, bits)).take(MAX_LIST).any(|it| it == function);
+        for entry in self.sensitive.starts().flat_map(|start| ENTRIES.map(|at| start + at)) {
+            let is_called = || trampoline != 0 && callee(kernel, entry) == Some(trampoline);
+            let is_listed = || {
+                let links = links(hash(entry, bits)).take(MAX_LIST + 1).enumerate();
+                links.into_iter().any(|(at, link)| at == MAX_LIST || function(link) == entry)
+            };
             if is_called() && !is_listed() || is_cut_off && is_listed() {
-                each(function);
+                each(entry);
             }
         }
     }
@@ -100,6 +104,7 @@ impl Source for Tracers {
             ("ftrace_func_entry", "hlist", Optional),
             ("ftrace_func_entry", "ip", Optional),
             ("ftrace_hash", "buckets", Optional),
+            ("ftrace_hash", "count", Optional),
             ("ftrace_hash", "size_bits", Optional),
             ("ftrace_ops", "func", Optional),
             ("ftrace_ops", "func_hash", Optional),
@@ -128,6 +133,7 @@ impl Source for Tracers {
             sensitive: Sensitive::new(profile),
             hashes: user("func_hash")?,
             filter: offset(profile, "ftrace_ops_hash", "filter_hash")?,
+            count: offset(profile, "ftrace_hash", "count")?,
             bits: offset(profile, "ftrace_hash", "size_bits")?,
             lists: offset(profile, "ftrace_hash", "buckets")?,
             link: offset(profile, "ftrace_func_entry", "hlist")?,
