@@ -44,12 +44,13 @@ use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
 use crate::profile::{Profile, ProfileError};
+use crate::random::Random;
 use alloc::vec;
 use alloc::vec::Vec;
 use baseline::Baseline;
 use compare::{compare_page, forbidden_sites, FirstLook, FirstSight};
 use core::ops::Range;
-use kyozon_abi::layer::Write;
+use kyozon_abi::layer::{Write, WRITE_MEMORY};
 use layout::TextLayout;
 use order::Order;
 use package::{Evidence, PackageComparison};
@@ -97,6 +98,9 @@ struct Watch {
     /// Pages that every other pass leaves out, and the number of those that this pass looked at.
     names: [Range<usize>; 2],
     looked: u64,
+    /// Of each page: in which of the passes it has its turn, which Linux must not know; whether it was written since.
+    turns: Vec<u8>,
+    written: Vec<bool>,
     /// The rests between passes if writes are seen; and the number of passes that look at all pages nevertheless,
     /// since some writes were not judged.
     pace: Option<Pace>,
@@ -146,6 +150,8 @@ impl TextCheck {
             order: Order::default(),
             names: layout.names.clone().map(|range| baseline.pages_within(&range)),
             looked: 0,
+            turns: (0..baseline.page_count()).map(|page| page as u8).collect(),
+            written: vec![false; baseline.page_count()],
             pace: None,
             whole_passes: 0,
             in_pass: false,
@@ -164,7 +170,10 @@ impl TextCheck {
     /// Each pass takes an order of its own, which Linux does not know if it does not know `seed`.
     #[must_use]
     pub fn in_random_order(self, seed: u64) -> Self {
-        Self { watch: Watch { order: Order::random(seed), ..self.watch }, ..self }
+        let mut random = Random::new(seed);
+        let turns = self.watch.turns.iter().map(|_| random.number() as u8).collect();
+        let order = Order::random(random.number());
+        Self { watch: Watch { order, turns, ..self.watch }, ..self }
     }
 
     /// Number of sites found.
@@ -202,7 +211,9 @@ impl Watch {
             self.suspects.clear(page, self.slice);
             return;
         };
-        self.suspects.record(page, changes, self.slice);
+        if !self.suspects.record(page, changes, self.slice) {
+            self.distrust_writes();
+        }
         let (kernel, layout) = (rules.kernel, rules.layout);
         let patching = |change: &compare::Change| match layout.text.contains(&change.address) {
             true => suspects::patching(kernel, layout, change),
@@ -222,6 +233,19 @@ impl Watch {
         self.whole_passes = 2;
     }
 
+    /// The next pass looks at the pages of `writes`, even if these are explained at the moment.
+    fn note_written<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, writes: &[Write]) {
+        for write in writes.iter().filter(|write| write.kind == WRITE_MEMORY) {
+            let last = write.address.wrapping_add(core::mem::size_of_val(&write.after) as u64 - 1);
+            for at in [write.address, last] {
+                let page = writes::virtual_address(kernel, at)
+                    .and_then(|address| self.baseline.page_number(address));
+                let written = page.and_then(|page| self.written.get_mut(page));
+                written.into_iter().for_each(|written| *written = true);
+            }
+        }
+    }
+
     /// The rests between passes, unless all pages are to be looked at.
     fn rests(&mut self) -> bool {
         match &mut self.pace {
@@ -230,14 +254,17 @@ impl Watch {
         }
     }
 
-    /// Whether this pass leaves `page` out: half of the names, in turn, or most pages if writes are seen.
+    /// Whether this pass leaves `page` out: half of the names, in turn, or most pages if writes are seen and none was
+    /// seen there.
     fn leaves_out(&self, page: usize) -> bool {
         let parts = match &self.names {
             _ if self.pace.is_some() && self.whole_passes == 0 => WATCHED_PARTS,
             names if names.iter().any(|names| names.contains(&page)) => 2,
             _ => return false,
         };
-        !(page as u64 + self.pass).is_multiple_of(parts)
+        let of = |list: &[u8]| list.get(page).copied().map_or(0, u64::from);
+        let is_written = self.written.get(page).copied().unwrap_or(true);
+        !is_written && !(of(&self.turns) + self.pass).is_multiple_of(parts)
     }
 
     /// Goes on in the course of a pass with the pages that equal their copies, nearly all of them. Returns the place in
@@ -255,7 +282,8 @@ impl Watch {
                 place += 1;
                 continue;
             }
-            self.looked += 1;
+            self.looked += u64::from(self.baseline.page(page).is_some());
+            self.written.get_mut(page).into_iter().for_each(|written| *written = false);
             // A page that was explained the last time probably still is. For others, the plain comparison is faster.
             if self.explained.get(page).copied().unwrap_or(false)
                 || self.baseline.is_unchanged(kernel, page) == Some(false)
@@ -485,10 +513,11 @@ impl<M: KernelMemory> Check<M> for TextCheck {
     }
 
     fn sees_writes(&mut self, all: bool) {
-        match all {
-            true => self.watch.pace = Some(Pace::every(WATCHED_PACE)),
-            false => self.watch.distrust_writes(),
+        if all {
+            self.watch.pace = Some(Pace::every(WATCHED_PACE));
         }
+        // Nor were the writes until now.
+        self.watch.distrust_writes();
     }
 
     fn judge_writes(
@@ -502,6 +531,7 @@ impl<M: KernelMemory> Check<M> for TextCheck {
         // The records are read again for the step that follows.
         let mut rules = SiteRules::new(kernel, layout, records, watch.slice + 1);
         let dropped = watch.passing.dropped;
+        watch.note_written(kernel, writes);
         for write in writes {
             // A flood of them must not use up the monitor's time.
             if watch.passing.is_full() {

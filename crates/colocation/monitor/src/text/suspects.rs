@@ -73,7 +73,8 @@ pub(super) struct SuspectChanges {
 
 impl SuspectChanges {
     /// Records the unexplained changes of `page` in `slice`; once per slice and page. Other suspects there are dropped.
-    pub fn record(&mut self, page: usize, changes: Vec<Change>, slice: u64) {
+    /// Returns whether there was room for all.
+    pub fn record(&mut self, page: usize, changes: Vec<Change>, slice: u64) -> bool {
         self.count_call_changes(
             page,
             changes.iter().filter(|change| change.only_static_calls).count(),
@@ -93,6 +94,7 @@ impl SuspectChanges {
             self.all.iter().filter(is_waiting).count()
         };
         let mut waiting = [false, true].map(waiting_now);
+        let mut has_room = true;
         for change in changes {
             let known = old.iter().find(|suspect| suspect.change == change).or_else(|| {
                 old.iter().find(|suspect| {
@@ -124,9 +126,10 @@ impl SuspectChanges {
                     waiting[calls] += 1;
                     self.all.push(new);
                 }
-                None => {}
+                None => has_room = false,
             }
         }
+        has_room
     }
 
     /// Drops the suspects of `page`: in `slice`, everything there is explained.

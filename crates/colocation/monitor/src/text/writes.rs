@@ -158,7 +158,7 @@ fn bytes(words: &[u64; WRITE_WORDS]) -> [u8; BYTES] {
 }
 
 /// The address in the kernel's image of physical address `at`.
-fn virtual_address<M: KernelMemory>(kernel: &Kernel<'_, M>, at: u64) -> Option<u64> {
+pub(super) fn virtual_address<M: KernelMemory>(kernel: &Kernel<'_, M>, at: u64) -> Option<u64> {
     let offset = at.checked_sub(kernel.profile.text_physical())?;
     let address = kernel.profile.text_base().checked_add(offset)?;
     kernel.in_image(address).then_some(address)

@@ -218,3 +218,24 @@ fn nonsense_is_left_alone() {
     let found = world.passes(3).len();
     assert_eq!((found, Check::<FakeMemory>::coverage(&world.check).dropped), (64, 16));
 }
+
+/// Linux's records can explain a write at one moment and not at the next.
+#[test]
+fn the_next_pass_looks_at_what_was_written() {
+    let mut world = World::new();
+    Check::<FakeMemory>::sees_writes(&mut world.check, true);
+    world.passes(2);
+    let mut count = |is_written: bool| {
+        let mut pages = 0;
+        for _ in 0..8 {
+            if is_written {
+                world.judge(JUMP_2, &[INT3], SPACE);
+            }
+            assert_eq!(world.pass(), vec![]);
+            pages += world.pages;
+        }
+        pages
+    };
+    let quiet = count(false);
+    assert_eq!(count(true), quiet + 7);
+}
