@@ -244,7 +244,7 @@ pub struct SettingCheck {
 
 impl SettingCheck {
     /// Looks for hierarchies that came or went: those that are there come first. A program that one had before the
-    /// first look may be the system's. Returns the number of those that are there, and whether it leaves some out, as 1.
+    /// first look may be the system's. Returns the number of those that are there, and 1 if it leaves some out.
     fn find_agents<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>) -> (usize, u64) {
         let Some((list, path)) = self.hierarchies else { return (0, 0) };
         let mut all = entries(kernel, list);
