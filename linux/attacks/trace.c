@@ -180,7 +180,7 @@ static int ftrace_begin(struct attack *attack, char *argument)
 	if (!error)
 		error = register_ftrace_function(&redirection);
 	if (error)
-		ftrace_free_filter(&redirection);
+		ftrace_set_filter(&redirection, NULL, 0, 1);
 	else
 		attack_mark(attack, name);
 	return error;
@@ -189,7 +189,7 @@ static int ftrace_begin(struct attack *attack, char *argument)
 static void ftrace_undo(struct attack *attack)
 {
 	unregister_ftrace_function(&redirection);
-	ftrace_free_filter(&redirection);
+	ftrace_set_filter(&redirection, NULL, 0, 1);
 	/* Calls that are under way return by this module. */
 	while (atomic_read(&inside))
 		msleep(10);
