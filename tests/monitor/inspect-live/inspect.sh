@@ -2,6 +2,10 @@
 insmod /m/kyozon-attacks.ko 2>/dev/null
 files=/lib/modules/$(uname -r)/updates
 mkdir -p "$files" && cp /m/kyozon-attacks.ko "$files"
+# Linux 6.1 has the channel to the laboratory in modules.
+for module in /kyozon/modules/*.ko; do
+	[ ! -e "$module" ] || cp "$module" "$files/${module##*/[0-9][0-9]-}"
+done
 
 inspect() {
 	kyozon inspect "$@" 2>&1
@@ -16,7 +20,7 @@ clean)
 	(while :; do true | true & wait; done) & busy=$!
 	inspect tasks | grep -E '^1 |verdict|status'
 	kill $busy
-	inspect modules
+	inspect modules | grep -v '^virtio'
 	inspect hooks
 	bpf tracepoint sched_switch 100000 & program=$!
 	sleep 1
@@ -44,7 +48,7 @@ hidden)
 	names="s/\\b$hidden\\b/hidden/g; s/\\b$filtered\\b/filtered/g"
 	inspect tasks | sed "$names" | grep -E '^hidden|^filtered|verdict|status'
 	kyozon inspect tasks --json | grep -c '"/proc"'
-	inspect modules
+	inspect modules | grep -v '^virtio'
 	inspect hooks
 	bpf tracepoint sched_switch 100000 & program=$!
 	sleep 1
