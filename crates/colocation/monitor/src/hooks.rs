@@ -234,7 +234,8 @@ pub struct HookCheck {
     first: BTreeMap<u64, First>,
     confirm: Confirm<Key>,
     pace: Pace,
-    /// Passes until the faster pace.
+    /// The writes to all watched memory are shown, so that the pace may be the faster one; passes until it is again.
+    may_hurry: bool,
     slow_passes: u32,
     coverage: Coverage,
 }
@@ -371,6 +372,7 @@ impl Make for HookCheck {
             first: BTreeMap::new(),
             confirm: Confirm::new(PASSES),
             pace: Pace::every(PACE),
+            may_hurry: false,
             slow_passes: 0,
             coverage: Coverage { learning: true, unjudged: missing, ..Coverage::default() },
         })
@@ -387,6 +389,7 @@ impl<M: KernelMemory> Check<M> for HookCheck {
     }
 
     fn sees_writes(&mut self, all: bool) {
+        self.may_hurry |= all;
         self.pace = Pace::every(if all { FAST_PACE } else { PACE });
         self.slow_passes = if all { 0 } else { SLOW_PASSES };
     }
@@ -476,7 +479,7 @@ impl<M: KernelMemory> Check<M> for HookCheck {
         self.stage = Stage::Rests;
         let was_slow = self.slow_passes > 0;
         self.slow_passes = self.slow_passes.saturating_sub(1);
-        if was_slow && self.slow_passes == 0 {
+        if self.may_hurry && was_slow && self.slow_passes == 0 {
             self.pace = Pace::every(FAST_PACE);
         }
         self.coverage.learning = false;
