@@ -122,9 +122,7 @@ impl<'a> Profile<'a> {
 
     /// All symbols called `name`, in address order.
     pub fn symbols_called<'s>(&'s self, name: &'s str) -> impl Iterator<Item = Symbol<'a>> + 's {
-        let count = self.header.by_name.count;
-        let at = partition(count, |i| self.name(self.ranked(i)) < name);
-        (at..count).map(|i| self.nth(self.ranked(i))).take_while(move |symbol| symbol.name == name)
+        self.symbols_starting_with(name).take_while(move |symbol| symbol.name == name)
     }
 
     /// All symbols whose names start with `prefix`, in the order of their names.

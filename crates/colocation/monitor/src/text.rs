@@ -262,9 +262,9 @@ impl Watch {
             names if names.iter().any(|names| names.contains(&page)) => 2,
             _ => return false,
         };
-        let of = |list: &[u8]| list.get(page).copied().map_or(0, u64::from);
+        let turn = self.turns.get(page).copied().map_or(0, u64::from);
         let is_written = self.written.get(page).copied().unwrap_or(true);
-        !is_written && !(of(&self.turns) + self.pass).is_multiple_of(parts)
+        !is_written && !(turn + self.pass).is_multiple_of(parts)
     }
 
     /// Goes on in the course of a pass with the pages that equal their copies, nearly all of them. Returns the place in
