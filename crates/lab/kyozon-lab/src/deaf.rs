@@ -1,9 +1,10 @@
 //! A CPU that QEMU gives no interrupts any more.
 //!
-//! With several CPUs, QEMU's TCG now and then loses CPU 0's global interrupt flag (`docs/emulators.md`). Linux waits in
-//! HLT then, and nothing wakes it. VMRUN sets the flag, so that nothing in the guest can do the same: its CPU waits at
-//! one place with interrupts enabled, while one is pending that nothing holds back. A hypervisor that masks its guest's
-//! interrupts and forgets it would look alike; such a test fails again when it runs once more.
+//! With several CPUs, QEMU's TCG now and then loses CPU 0's global interrupt flag (`docs/emulators.md`). Linux
+//! waits in HLT then, and nothing wakes it. VMRUN sets the flag (AMD APM 2, chapter 15), so that nothing in the
+//! guest can do the same: its CPU waits at one place with interrupts enabled, while one is pending that nothing
+//! holds back. A hypervisor that masks its guest's interrupts and forgets it would look alike; such a test fails
+//! again when it runs once more.
 
 use std::fmt;
 use std::ops::Range;
