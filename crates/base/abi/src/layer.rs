@@ -42,7 +42,7 @@ pub use trip::{
 use crate::assert_size;
 
 /// Version of this interface.
-pub const LAYER_VERSION: u32 = 9;
+pub const LAYER_VERSION: u32 = 10;
 
 /// Virtual address at which the layer is linked: below 2 GiB, where Linux keeps no global translations.
 pub const LAYER_BASE: u64 = 0x1000_0000;

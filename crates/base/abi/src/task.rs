@@ -24,13 +24,17 @@
 //!
 //! All other registers keep their values. If the result is an error, the words are undefined.
 //!
+//! The first task has the x87 unit and the vector registers of SSE, which its threads share: at most one of them may
+//! use them. At a start they hold what was left there. In other tasks, and for what names more than 128 bits of a
+//! vector register, an instruction faults.
+//!
 //! A handle is a small number, private to its task, that names an endpoint or a notification with the rights
 //! `HANDLE_*`.
 
 use crate::assert_size;
 
 /// Version of this interface.
-pub const TASK_VERSION: u32 = 4;
+pub const TASK_VERSION: u32 = 5;
 
 /// Interrupt vector of system calls.
 pub const SYSTEM_CALL_VECTOR: u64 = 0x80;

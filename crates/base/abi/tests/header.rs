@@ -91,7 +91,7 @@ fn c_compiler_agrees_on_every_layout_and_shift() {
     layout!(c, BootBlock, "kyozon_boot_block": version, mode, tsc_khz, tick_hz, budget_us, memory, memory_bytes, idle,
         linux_window, linux_repair, report, publish, handlers, enter_user,
         page_table, tables, paging_levels, piece_count, pieces, tasks, task_count, parameter, data, work,
-        linux_registers, reset, watch, writes, other_registers);
+        linux_registers, reset, watch, writes, other_registers, vectors);
     layout!(c, Report, "kyozon_report": kind, code, text, bytes);
     layout!(c, Handlers, "kyozon_handlers": tick, user, user_stack);
     layout!(c, TickEvent, "kyozon_tick_event": number, missed, scheduled_tsc, entered_tsc);

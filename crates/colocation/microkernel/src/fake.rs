@@ -28,6 +28,7 @@ pub struct Fake {
     pub repairs: Vec<RepairRequest>,
     pub resets: u32,
     pub watched: Vec<(Range, u64)>,
+    pub vectors_given: u32,
     pub answer: i64,
     pub cr2: u64,
     pub clock: u64,
@@ -49,6 +50,7 @@ impl Fake {
             repairs: Vec::new(),
             resets: 0,
             watched: Vec::new(),
+            vectors_given: 0,
             answer: 0,
             cr2: 0,
             clock: 0,
@@ -136,6 +138,10 @@ impl Machine for Fake {
             cr3: 10,
         };
         self.answer
+    }
+    fn give_vectors(&mut self) -> bool {
+        self.vectors_given += 1;
+        self.answer == 0
     }
     fn window(&mut self, window: &mut Window) -> i64 {
         window.count = 1;

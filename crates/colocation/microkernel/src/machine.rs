@@ -48,6 +48,9 @@ pub trait Machine: Frames {
     fn writes(&mut self, writes: &mut Writes) -> i64;
     /// Reports the registers of another CPU, if one has shown them.
     fn other_registers(&mut self, registers: &mut LinuxRegisters) -> i64;
+    /// Gives the running task the x87 unit and the vector registers until the end of the trip, or until another task's
+    /// address space is [entered](Self::enter). False if that is impossible.
+    fn give_vectors(&mut self) -> bool;
     /// Fills in the readable ranges of Linux's memory. Returns 0 or `SERVICE_*`.
     fn window(&mut self, window: &mut Window) -> i64;
 }

@@ -21,6 +21,8 @@ mod hostile;
 mod load;
 #[cfg(target_os = "none")]
 mod peer;
+#[cfg(target_os = "none")]
+mod vectors;
 
 #[cfg(target_os = "none")]
 mod image {
@@ -50,6 +52,8 @@ mod image {
             3 => crate::faults::run(),
             4 => crate::load::run(info),
             5 => crate::bench::run((info.parameter >> 8) as usize),
+            6 => crate::vectors::run(info),
+            7 => crate::vectors::upper_half(),
             number => {
                 let _ = report!("test unknown: script {number}");
             }

@@ -13,7 +13,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_LAYER_VERSION 9
+#define KYOZON_LAYER_VERSION 10
 
 /*
  Virtual address at which the layer is linked: below 2 GiB, where Linux keeps no global translations.
@@ -2019,6 +2019,12 @@ struct kyozon_boot_block {
          [`SERVICE_UNAVAILABLE`](super::SERVICE_UNAVAILABLE). Only in mode none.
          */
         uint64_t other_registers;
+        /*
+         `extern "C" fn(u64) -> i64`: with 1, user mode has the x87 unit and the lower halves of the vector registers
+         until the end of this trip; with 0, their use traps again (vector 7), as at the beginning of each trip. What user
+         mode left there, it finds. For it, instructions that name an upper half are invalid. Kernel mode must use none.
+         */
+        uint64_t vectors;
 };
 
 /*

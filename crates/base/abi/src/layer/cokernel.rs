@@ -82,8 +82,12 @@ pub struct BootBlock {
     /// since the last call, and asks the next one. Each CPU is asked once a second, or one CPU per tick. Otherwise
     /// [`SERVICE_UNAVAILABLE`](super::SERVICE_UNAVAILABLE). Only in mode none.
     pub other_registers: u64,
+    /// `extern "C" fn(u64) -> i64`: with 1, user mode has the x87 unit and the lower halves of the vector registers
+    /// until the end of this trip; with 0, their use traps again (vector 7), as at the beginning of each trip. What user
+    /// mode left there, it finds. For it, instructions that name an upper half are invalid. Kernel mode must use none.
+    pub vectors: u64,
 }
-assert_size!(BootBlock, 216);
+assert_size!(BootBlock, 224);
 
 /// [`BootBlock::work`]: a tick waits.
 pub const WORK_TICK: u32 = 1;

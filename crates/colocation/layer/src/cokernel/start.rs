@@ -113,6 +113,7 @@ pub(crate) fn init(from: *mut LayerEntry, trip: *mut Trip, services: &Services) 
         watch: services.watch as *const () as u64,
         writes: services.writes as *const () as u64,
         other_registers: services.other_registers as *const () as u64,
+        vectors: user_mode::vectors as *const () as u64,
     };
     // SAFETY: the first trip, before any service; interrupts do not use these.
     unsafe {

@@ -1,6 +1,7 @@
 //! Entry into the cokernel's user mode, and the state of Linux that is switched for it.
 
 use super::state::{entry, space, trip_pointer};
+use crate::arch::x86_64::vectors::Vectors;
 use crate::arch::x86_64::{self as arch, entry::LAYER_USER_SWITCHED, user_state};
 use crate::owned::Owned;
 use crate::user;
@@ -13,6 +14,8 @@ static USER_STACK: AtomicU64 = AtomicU64::new(0);
 /// Owner: the code that switches the user state, which is a service on its way to user mode, or the code that leaves
 /// the trip. `None` in a mode that has nothing to switch.
 static SAVED: Owned<Option<user_state::Saved>> = Owned::new(None);
+/// Owner: a service, or the code that leaves the trip.
+static VECTORS: Owned<Vectors> = Owned::new(Vectors::NEW);
 
 /// Addresses of typed code. Owner: all code of the layer; written by a service, when none of it has run.
 static TYPED: Owned<Range> = Owned::new(Range { base: 0, bytes: 0 });
@@ -80,7 +83,17 @@ extern "C" fn layer_prepare_user(frame: &mut Frame) {
         return;
     }
     user::sanitize(frame, entry().paging_levels);
-    // SAFETY: an atomic of the entry code; the state is Linux's as long as it is 0, and we are on the way to user mode.
+    // SAFETY: on the way to user mode.
+    unsafe { switch() };
+}
+
+/// Switches the user state, unless this trip has done so.
+///
+/// # Safety
+///
+/// A service, or on the way to user mode.
+unsafe fn switch() {
+    // SAFETY: an atomic of the entry code; the state is Linux's as long as it is 0.
     unsafe {
         if LAYER_USER_SWITCHED.load(Relaxed) == 0 {
             if let Some(saved) = SAVED.get() {
@@ -89,6 +102,23 @@ extern "C" fn layer_prepare_user(frame: &mut Frame) {
             }
         }
     }
+}
+
+/// Gives user mode the vector registers until the end of the trip, or takes them back. See
+/// [`BootBlock::vectors`](kyozon_abi::layer::BootBlock::vectors).
+pub(crate) extern "C" fn vectors(give: u64) -> i64 {
+    // SAFETY: a service; the layer and kernel mode are built without these registers. What was switched is put back at
+    // the trip's end, also where this is all.
+    unsafe {
+        if give == 0 {
+            VECTORS.get().take_back();
+        } else {
+            switch();
+            VECTORS.get().give();
+            LAYER_USER_SWITCHED.store(1, Relaxed);
+        }
+    }
+    0
 }
 
 /// Linux's system registers, without the descriptor tables: those that are switched for user mode as they were saved.
@@ -104,15 +134,17 @@ pub(crate) unsafe fn linux_registers() -> LinuxRegisters {
             _ => SAVED.get().as_ref(),
         }
     };
-    user_state::system_registers(saved)
+    // SAFETY: a service.
+    user_state::system_registers(saved, unsafe { VECTORS.get() })
 }
 
-/// On the way out, after [`layer_prepare_user`] in this trip.
+/// On the way out, after [`switch`] or [`vectors`] in this trip.
 #[no_mangle]
 extern "C" fn layer_user_back() {
     // SAFETY: we are leaving: no other code is on the way to user mode.
     unsafe {
         LAYER_USER_SWITCHED.store(0, Relaxed);
+        VECTORS.get().take_back();
         if let Some(saved) = SAVED.get() {
             user_state::to_linux(saved);
         }

@@ -13,6 +13,8 @@ mod registers;
 pub mod svm;
 #[cfg(not(feature = "svm"))]
 pub mod user_state;
+#[cfg(not(feature = "svm"))]
+pub mod vectors;
 
 use core::arch::asm;
 #[cfg(feature = "alone")]

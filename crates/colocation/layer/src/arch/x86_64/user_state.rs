@@ -5,7 +5,7 @@
 //!
 //! | state | Linux's | while the cokernel has user mode | why |
 //! |---|---|---|---|
-//! | CR0.TS | 0 | 1 | the FPU's registers are Linux's: their use traps |
+//! | CR0.TS | 0 | 1 | the FPU's registers are Linux's: their use traps, see [`vectors`](super::vectors) |
 //! | EFER.SCE | 1 | 0 | `syscall` would enter Linux's entry code |
 //! | IA32_SYSENTER_CS | set | 0 | so would `sysenter` |
 //! | PKRU | the task's | 0 | keys are Linux's |
@@ -13,6 +13,7 @@
 //! | FS, GS base | Linux's | the cokernel's | `rdgsbase` would reveal them |
 //! | data selectors, LDT | Linux's | null | `iretq` and user mode change them; the trampoline restores them |
 
+use super::vectors::Vectors;
 use super::CR4_PKE;
 use core::arch::asm;
 use kyozon_abi::layer::{LinuxRegisters, UserState, USER_SWITCHED};
@@ -23,7 +24,7 @@ const SYSENTER_CS: u32 = 0x174;
 const FS_BASE: u32 = 0xc000_0100;
 const GS_BASE: u32 = 0xc000_0101;
 const U_CET: u32 = 0x6a0;
-const CR0_TS: u64 = 1 << 3;
+pub(super) const CR0_TS: u64 = 1 << 3;
 const CR4_FSGSBASE: u64 = 1 << 16;
 const CR4_CET: u64 = 1 << 23;
 
@@ -68,7 +69,7 @@ unsafe fn wrmsr(msr: u32, value: u64) {
     }
 }
 
-fn cr0() -> u64 {
+pub(super) fn cr0() -> u64 {
     let value;
     // SAFETY: reads a register.
     unsafe { asm!("mov {}, cr0", out(reg) value, options(nomem, nostack, preserves_flags)) };
@@ -82,7 +83,7 @@ fn dr6() -> u64 {
     value
 }
 
-fn cr4() -> u64 {
+pub(super) fn cr4() -> u64 {
     let value;
     // SAFETY: reads a register.
     unsafe { asm!("mov {}, cr4", out(reg) value, options(nomem, nostack, preserves_flags)) };
@@ -92,7 +93,7 @@ fn cr4() -> u64 {
 /// # Safety
 ///
 /// Only TS may differ from the present value.
-unsafe fn set_cr0(value: u64) {
+pub(super) unsafe fn set_cr0(value: u64) {
     // SAFETY: the caller's promise.
     unsafe { asm!("mov cr0, {}", in(reg) value, options(nostack, preserves_flags)) };
 }
@@ -147,14 +148,14 @@ unsafe fn set_bases(cr4: u64, fs: u64, gs: u64) {
 }
 
 /// The system registers of this CPU, without the descriptor tables. `saved` is what was switched for user mode, if it
-/// was in this trip.
-pub fn system_registers(saved: Option<&Saved>) -> LinuxRegisters {
+/// was in this trip, and `vectors` has those that the cokernel asked for.
+pub fn system_registers(saved: Option<&Saved>, vectors: &Vectors) -> LinuxRegisters {
     let dr7;
     // SAFETY: reads a register.
     unsafe { asm!("mov {}, dr7", out(reg) dr7, options(nomem, nostack, preserves_flags)) };
     LinuxRegisters {
         cr0: saved.map_or_else(cr0, |saved| saved.cr0),
-        cr4: cr4(),
+        cr4: vectors.linux_cr4(cr4()),
         efer: saved.map_or_else(|| rdmsr(EFER), |saved| saved.efer),
         star: rdmsr(0xc000_0081),
         lstar: rdmsr(0xc000_0082),

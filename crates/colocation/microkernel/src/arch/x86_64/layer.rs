@@ -31,6 +31,8 @@ pub struct Layer {
     interval_tsc: u64,
     /// Linux's readable ranges, once they were asked for.
     window: Option<Window>,
+    /// A task has the vector registers, unless the trip has ended since.
+    are_vectors_given: bool,
 }
 
 /// Calls a service through its address in the boot block.
@@ -55,8 +57,14 @@ pub fn tsc() -> u64 {
 
 impl Layer {
     /// No layer: every service answers 0.
-    pub const NONE: Self =
-        Self { boot: None, memory: Memory::EMPTY, idle_tsc: 0, interval_tsc: 0, window: None };
+    pub const NONE: Self = Self {
+        boot: None,
+        memory: Memory::EMPTY,
+        idle_tsc: 0,
+        interval_tsc: 0,
+        window: None,
+        are_vectors_given: false,
+    };
 
     /// The layer that wrote this boot block.
     pub fn new(boot: &'static BootBlock) -> Self {
@@ -71,6 +79,7 @@ impl Layer {
             idle_tsc: tsc(),
             interval_tsc: budget / 2,
             window: None,
+            are_vectors_given: false,
         }
     }
 
@@ -88,6 +97,13 @@ impl Layer {
     pub fn enter_user(&mut self, frame: &Frame) -> i64 {
         let mut frame = *frame;
         service!(self, enter_user: fn(*mut Frame) -> i64, &mut frame)
+    }
+
+    #[cold]
+    fn take_vectors(&mut self) {
+        self.are_vectors_given = false;
+        // It refuses nothing.
+        let _: i64 = service!(self, vectors: fn(u64) -> i64, 0);
     }
 
     /// Idles until the next tick if half of a budget is spent.
@@ -112,6 +128,9 @@ impl Frames for Layer {
 impl Machine for Layer {
     #[inline]
     fn enter(&mut self, root: u64) {
+        if self.are_vectors_given {
+            self.take_vectors();
+        }
         // SAFETY: a root of `Space::new`; the kernel is mapped alike in every space.
         unsafe { asm!("mov cr3, {}", in(reg) root, options(nostack, preserves_flags)) };
     }
@@ -212,6 +231,11 @@ impl Machine for Layer {
 
     fn writes(&mut self, writes: &mut Writes) -> i64 {
         service!(self, writes: fn(*mut Writes) -> i64, writes)
+    }
+
+    fn give_vectors(&mut self) -> bool {
+        self.are_vectors_given = service!(self, vectors: fn(u64) -> i64, 1) == 0;
+        self.are_vectors_given
     }
 
     fn window(&mut self, window: &mut Window) -> i64 {

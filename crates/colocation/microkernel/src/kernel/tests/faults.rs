@@ -18,6 +18,34 @@ fn unhandled_fault_ends_the_task() {
     assert_eq!(s.runs(), OTHER, "other tasks continue");
 }
 
+#[test]
+fn only_the_first_task_has_vector_registers() {
+    let mut s = System::new(2);
+    let before = s.frame;
+    s.interrupt(7);
+    assert_eq!((s.runs(), s.fake.vectors_given), (DRIVER, 1));
+    assert_eq!(
+        (s.frame.rip, s.frame.rax),
+        (before.rip, before.rax),
+        "the instruction is executed again"
+    );
+    let mut s = served(2);
+    s.call(CALL, TO_SERVER, NONE);
+    assert_eq!(s.runs(), SERVER);
+    s.interrupt(7);
+    assert_eq!((s.runs(), s.answer(), s.fake.vectors_given), (DRIVER, E_GONE, 0));
+    assert!(s.fake.lines[0].starts_with("task 1 stopped: vector 7 "));
+}
+
+#[test]
+fn vector_registers_that_the_layer_refuses_are_a_fault() {
+    let mut s = System::new(2);
+    s.fake.answer = 1;
+    s.interrupt(7);
+    assert_eq!((s.runs(), s.fake.vectors_given), (SERVER, 1));
+    assert!(s.fake.lines[0].starts_with("task 0 stopped: vector 7 "));
+}
+
 /// Task 1 faults, and the driver receives the fault message.
 fn faulted(handle: u64, s: &mut System) {
     s.call(FAULT_HANDLER, 1, [handle, 0, 0, 0, 0, 0]);
