@@ -49,6 +49,12 @@ mod image {
         fn page(&self, physical: u64) -> Option<&Page> {
             self.pages.page(physical)
         }
+        fn differs(&self, physical: u64, copy: &[u64; 512]) -> Option<bool> {
+            self.pages.differs(physical, copy)
+        }
+        fn differing_blocks(&self, physical: u64, copy: &[u64; 512]) -> Option<u64> {
+            self.pages.differing_blocks(physical, copy)
+        }
         fn other_registers(&self) -> Option<LinuxRegisters> {
             self.other.get()
         }

@@ -8,6 +8,9 @@ pub const PAGE_BYTES: u64 = 4096;
 /// 64-bit words in a page.
 pub const PAGE_WORDS: usize = 512;
 
+/// Words of which [`KernelMemory::differing_blocks`] tells whether one differs.
+pub const BLOCK_WORDS: usize = 8;
+
 /// A page of Linux's memory. Linux may write it at any time, hence atomics.
 pub type Page = [AtomicU64; PAGE_WORDS];
 
@@ -26,6 +29,22 @@ pub trait KernelMemory {
     /// The page at physical address `physical`, a multiple of [`PAGE_BYTES`]; `None` if that is not System RAM.
     fn page(&self, physical: u64) -> Option<&Page>;
 
+    /// Whether the page at `physical` has other words than `copy`; `None` if [`page`](Self::page) has none.
+    fn differs(&self, physical: u64, copy: &[u64; PAGE_WORDS]) -> Option<bool> {
+        Some(differences(self.page(physical)?, copy) != 0)
+    }
+
+    /// The blocks of [`BLOCK_WORDS`] in which the page at `physical` has other words than `copy`: a bit for each, the
+    /// lowest for the first. `None` if [`page`](Self::page) has none.
+    fn differing_blocks(&self, physical: u64, copy: &[u64; PAGE_WORDS]) -> Option<u64> {
+        let pairs =
+            self.page(physical)?.chunks_exact(BLOCK_WORDS).zip(copy.chunks_exact(BLOCK_WORDS));
+        Some(pairs.rev().fold(0, |all, (live, copy)| {
+            let differs = live.iter().zip(copy).any(|(live, copy)| live.load(Relaxed) != *copy);
+            all << 1 | u64::from(differs)
+        }))
+    }
+
     /// Something was to be read at the virtual `address`, where nothing is mapped.
     fn lacks(&self, _address: u64) {}
 }
@@ -37,7 +56,7 @@ pub(crate) fn mixed(sum: u64, word: u64) -> u64 {
     sum.rotate_left(7).wrapping_mul(MIX) ^ word
 }
 
-/// Zero if all words are equal. Three instructions per word: most of what a comparison costs.
+/// Zero if all words are equal. Three instructions per word.
 #[inline(never)]
 pub(crate) fn differences(live: &Page, copy: &[u64; PAGE_WORDS]) -> u64 {
     let mut different = 0;

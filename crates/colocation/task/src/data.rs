@@ -1,6 +1,7 @@
 //! Memory that the kernel maps for a task in addition to its image: the loader's data and Linux's memory.
 
 use crate::{linux, Result};
+use core::arch::asm;
 use core::cell::Cell;
 use core::sync::atomic::AtomicU64;
 use kyozon_abi::layer::{Range, Window, MAX_RANGES};
@@ -67,6 +68,20 @@ impl LinuxMemory {
         good.then(|| unsafe { &*((TASK_WINDOW_BASE + physical) as *const [AtomicU64; 512]) })
     }
 
+    /// Whether the page at `physical` has other words than `copy`. Else as [`page`](Self::page). Only for the first
+    /// task: it uses the vector registers.
+    #[inline]
+    pub fn differs(&self, physical: u64, copy: &[u64; 512]) -> Option<bool> {
+        Some(differs(self.page(physical)?, copy))
+    }
+
+    /// The blocks of 64 bytes in which the page at `physical` has other words than `copy`: a bit for each, the lowest
+    /// for the first. Else as [`differs`](Self::differs).
+    #[inline]
+    pub fn differing_blocks(&self, physical: u64, copy: &[u64; 512]) -> Option<u64> {
+        Some(differing_blocks(self.page(physical)?, copy))
+    }
+
     /// Copies bytes starting at `physical`; reads each aligned word once. Returns false and leaves `into` unchanged if
     /// not all of them are in Linux's RAM.
     pub fn read(&self, physical: u64, into: &mut [u8]) -> bool {
@@ -86,6 +101,77 @@ impl LinuxMemory {
         }
         true
     }
+}
+
+/// Whether `live` has other words than `copy`; `live` begins at a multiple of 16.
+fn differs(live: &[AtomicU64; 512], copy: &[u64; 512]) -> bool {
+    const BLOCK: usize = 128;
+    let from = live.as_ptr();
+    assert!(from.addr().is_multiple_of(16), "a page begins at a page boundary");
+    let equal: usize;
+    // SAFETY: reads both pages to their ends, 128 bytes at a time; `live` is aligned as PXOR needs it, and what other
+    // CPUs write there meanwhile is no Rust value here. The compiler uses no vector register in a task.
+    unsafe {
+        asm!(
+            "pxor xmm4, xmm4",
+            "2:",
+            "movdqu xmm0, [{copy}]", "movdqu xmm1, [{copy} + 16]",
+            "movdqu xmm2, [{copy} + 32]", "movdqu xmm3, [{copy} + 48]",
+            "pxor xmm0, [{live}]", "pxor xmm1, [{live} + 16]",
+            "pxor xmm2, [{live} + 32]", "pxor xmm3, [{live} + 48]",
+            "por xmm4, xmm0", "por xmm4, xmm1", "por xmm4, xmm2", "por xmm4, xmm3",
+            "movdqu xmm0, [{copy} + 64]", "movdqu xmm1, [{copy} + 80]",
+            "movdqu xmm2, [{copy} + 96]", "movdqu xmm3, [{copy} + 112]",
+            "pxor xmm0, [{live} + 64]", "pxor xmm1, [{live} + 80]",
+            "pxor xmm2, [{live} + 96]", "pxor xmm3, [{live} + 112]",
+            "por xmm4, xmm0", "por xmm4, xmm1", "por xmm4, xmm2", "por xmm4, xmm3",
+            "add {copy}, {block}",
+            "add {live}, {block}",
+            "dec {blocks:e}",
+            "jnz 2b",
+            "pxor xmm0, xmm0",
+            "pcmpeqd xmm4, xmm0",
+            "pmovmskb {blocks:e}, xmm4",
+            copy = inout(reg) copy.as_ptr() => _, live = inout(reg) from => _,
+            blocks = inout(reg) size_of_val(copy) / BLOCK => equal, block = const BLOCK,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
+            options(nostack, readonly)
+        );
+    }
+    equal != 0xffff
+}
+
+/// A bit for each block of 64 bytes in which `live`, which begins at a multiple of 16, has other words than `copy`.
+fn differing_blocks(live: &[AtomicU64; 512], copy: &[u64; 512]) -> u64 {
+    let from = live.as_ptr();
+    assert!(from.addr().is_multiple_of(16), "a page begins at a page boundary");
+    let mut blocks = 0;
+    // SAFETY: as in `differs`, with 64 bytes at a time.
+    unsafe {
+        asm!(
+            "pxor xmm4, xmm4",
+            "2:",
+            "movdqu xmm0, [{copy}]", "movdqu xmm1, [{copy} + 16]",
+            "movdqu xmm2, [{copy} + 32]", "movdqu xmm3, [{copy} + 48]",
+            "pxor xmm0, [{live}]", "pxor xmm1, [{live} + 16]",
+            "pxor xmm2, [{live} + 32]", "pxor xmm3, [{live} + 48]",
+            "por xmm0, xmm1", "por xmm2, xmm3", "por xmm0, xmm2",
+            "pcmpeqd xmm0, xmm4",
+            "pmovmskb {equal:e}, xmm0",
+            // Carry if it is not 0xffff; the bit of the first block goes down to the lowest place.
+            "cmp {equal:e}, 0xffff",
+            "rcr {blocks}, 1",
+            "add {copy}, 64",
+            "add {live}, 64",
+            "dec {left:e}",
+            "jnz 2b",
+            copy = inout(reg) copy.as_ptr() => _, live = inout(reg) from => _,
+            left = inout(reg) 64 => _, equal = out(reg) _, blocks = inout(reg) blocks,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _,
+            options(nostack, readonly)
+        );
+    }
+    blocks
 }
 
 /// # Safety
@@ -141,6 +227,29 @@ impl Ram {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_differing_bit_of_a_page_is_seen() {
+        #[repr(C, align(16))]
+        struct Page([AtomicU64; 512]);
+        let word = |n: usize| (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let live = Page(core::array::from_fn(|n| AtomicU64::new(word(n))));
+        // The copy may begin at any word.
+        for skip in 0..2 {
+            let mut copies: [u64; 513] = core::array::from_fn(|n| word(n.wrapping_sub(skip)));
+            let copy: &mut [u64; 512] = copies[skip..].first_chunk_mut().expect("512 words");
+            assert!(!differs(&live.0, copy) && differing_blocks(&live.0, copy) == 0);
+            for (word, bit) in (0..512).flat_map(|word| [0, 7, 31, 32, 63].map(|bit| (word, bit))) {
+                copy[word] ^= 1 << bit;
+                let is_seen =
+                    differs(&live.0, copy) && differing_blocks(&live.0, copy) == 1 << (word / 8);
+                assert!(is_seen, "word {word} bit {bit}");
+                copy[word] ^= 1 << bit;
+            }
+            (copy[0], copy[511], copy[80]) = (1, 0, 0);
+            assert_eq!(differing_blocks(&live.0, copy), 1 << 63 | 1 << 10 | 1);
+        }
+    }
 
     #[test]
     fn only_ram_within_the_window_is_readable() {

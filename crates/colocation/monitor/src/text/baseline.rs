@@ -1,7 +1,7 @@
 //! The copy of text and read-only data that later passes compare with (the baseline).
 
 use crate::kernel::Kernel;
-use crate::memory::{differences, KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
+use crate::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -91,8 +91,8 @@ impl Baseline {
         number: usize,
     ) -> Option<bool> {
         let copy = self.page(number)?;
-        let live = kernel.memory.page(kernel.physical(self.address(number))?)?;
-        Some(differences(live, copy) == 0)
+        let differs = kernel.memory.differs(kernel.physical(self.address(number))?, copy)?;
+        Some(!differs)
     }
 
     /// Fills `into` with the copy from `address` on; `None` if a part has no copy.

@@ -7,10 +7,10 @@ use super::site_rules::{SiteRules, Verdict};
 use super::sites::{Site, SiteKind, Sites, SITE_BYTES};
 use super::window::{bytes, part, Window};
 use crate::check::Budget;
-use crate::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
+use crate::memory::{KernelMemory, Page, BLOCK_WORDS, PAGE_BYTES, PAGE_WORDS};
 use alloc::vec::Vec;
 use core::ops::Range;
-use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 use kyozon_abi::layer::MAX_REPAIR_WORDS;
 
 /// Maximum distance between neighbouring changed bytes of one change.
@@ -204,10 +204,9 @@ pub(super) enum FirstSight {
     Unclear,
 }
 
-/// Words that are compared together.
-const BLOCK: usize = 8;
-/// Blocks between two looks at the clock.
-const GROUP: usize = 8;
+const BLOCK: usize = BLOCK_WORDS;
+/// Differing blocks between two looks at the clock.
+const GROUP: u32 = 8;
 
 /// A first look at a page, which may take more than one slice: a page of a traced kernel has up to two hundred calls.
 ///
@@ -215,8 +214,8 @@ const GROUP: usize = 8;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FirstLook {
     pub page: usize,
-    /// The groups of blocks that were compared.
-    groups: usize,
+    /// The blocks that differ and were not explained yet, once they are known.
+    blocks: Option<u64>,
     /// The block that was explained last, and the bits behind it that were judged with it.
     judged: (usize, u64),
     differs: bool,
@@ -224,7 +223,7 @@ pub(super) struct FirstLook {
 
 impl FirstLook {
     pub fn new(page: usize) -> Self {
-        Self { page, groups: 0, judged: (0, 0), differs: false }
+        Self { page, blocks: None, judged: (0, 0), differs: false }
     }
 
     /// Goes on with the comparison; `None` if the slice is over before the page.
@@ -236,46 +235,37 @@ impl FirstLook {
         budget: &mut dyn Budget,
     ) -> Option<FirstSight> {
         let page = baseline.address(self.page);
-        let live = rules.kernel.physical(page).and_then(|page| rules.kernel.memory.page(page));
-        let Some((live, copy)) = live.zip(baseline.page(self.page)) else {
+        let (memory, physical) = (rules.kernel.memory, rules.kernel.physical(page));
+        let live = physical.and_then(|physical| Some((physical, memory.page(physical)?)));
+        let Some(((physical, live), copy)) = live.zip(baseline.page(self.page)) else {
             return Some(FirstSight::Unclear);
         };
         let mut walk = StepWalk { page, live, copy, sites, next: sites.first(self.page) };
-        let first = self.groups;
-        let words = GROUP * BLOCK;
-        let groups = live.chunks_exact(words).zip(copy.chunks_exact(words)).enumerate();
-        for (group, (live, copy)) in groups.skip(first) {
-            if group > first && budget.spent() {
-                self.groups = group;
-                return None;
+        let mut blocks = match self.blocks {
+            Some(blocks) => blocks,
+            None => memory.differing_blocks(physical, copy).unwrap_or(0),
+        };
+        for turn in 1.. {
+            if blocks == 0 {
+                break;
             }
-            let mut blocks = differing_blocks(live, copy);
-            while blocks != 0 {
-                let block = group * GROUP + blocks.trailing_zeros() as usize;
-                blocks &= blocks - 1;
-                self.differs = true;
-                let (behind, judged) = self.judged;
-                let judged = if behind + 1 == block { judged } else { 0 };
-                let left = walk.differences(block, judged);
-                let Some(judged) = left.and_then(|left| walk.explain(rules, left)) else {
-                    return Some(FirstSight::Unclear);
-                };
-                self.judged = (block, judged);
+            let block = blocks.trailing_zeros() as usize;
+            self.differs = true;
+            let (behind, judged) = self.judged;
+            let judged = if behind + 1 == block { judged } else { 0 };
+            let left = walk.differences(block, judged);
+            let Some(judged) = left.and_then(|left| walk.explain(rules, left)) else {
+                return Some(FirstSight::Unclear);
+            };
+            self.judged = (block, judged);
+            blocks &= blocks - 1;
+            if turn % GROUP == 0 && blocks != 0 && budget.spent() {
+                self.blocks = Some(blocks);
+                return None;
             }
         }
         Some(if self.differs { FirstSight::Explained } else { FirstSight::Equal })
     }
-}
-
-/// A bit for each block of a group that differs. Hardly more than three instructions per word.
-#[inline(never)]
-fn differing_blocks(live: &[AtomicU64], copy: &[u64]) -> u32 {
-    let blocks = live.chunks_exact(BLOCK).zip(copy.chunks_exact(BLOCK));
-    blocks.zip(0..).fold(0, |all, ((live, copy), number)| {
-        let pairs = live.iter().zip(copy);
-        let different = pairs.fold(0, |all, (live, copy)| all | (live.load(Relaxed) ^ copy));
-        all | u32::from(different != 0) << number
-    })
 }
 
 /// A walk over the blocks of a page and its sites.
