@@ -45,11 +45,7 @@ use sensitive::Sensitive;
 use source::{Cursor, Hook, Source, Target};
 
 /// Steps from the beginning of one pass to that of the next. A pass with a suspect is followed at once.
-const PACE: u32 = 50;
-/// The same while `text` needs little time, since the writes to what it looks at are seen.
-const FAST_PACE: u32 = 20;
-/// Passes at the slower pace after some were not: `text` has two of its own to make.
-const SLOW_PASSES: u32 = 5;
+const PACE: u32 = 20;
 /// Passes in a row that confirm a suspect.
 const PASSES: u32 = 2;
 /// Maximum number of pointers that are compared with the first look.
@@ -234,9 +230,6 @@ pub struct HookCheck {
     first: BTreeMap<u64, First>,
     confirm: Confirm<Key>,
     pace: Pace,
-    /// The writes to all watched memory are shown, so that the pace may be the faster one; passes until it is again.
-    may_hurry: bool,
-    slow_passes: u32,
     coverage: Coverage,
 }
 
@@ -372,8 +365,6 @@ impl Make for HookCheck {
             first: BTreeMap::new(),
             confirm: Confirm::new(PASSES),
             pace: Pace::every(PACE),
-            may_hurry: false,
-            slow_passes: 0,
             coverage: Coverage { learning: true, unjudged: missing, ..Coverage::default() },
         })
     }
@@ -386,12 +377,6 @@ impl<M: KernelMemory> Check<M> for HookCheck {
 
     fn coverage(&self) -> Coverage {
         self.coverage
-    }
-
-    fn sees_writes(&mut self, all: bool) {
-        self.may_hurry |= all;
-        self.pace = Pace::every(if all { FAST_PACE } else { PACE });
-        self.slow_passes = if all { 0 } else { SLOW_PASSES };
     }
 
     fn waiting(&self) -> u64 {
@@ -477,11 +462,6 @@ impl<M: KernelMemory> Check<M> for HookCheck {
             return Step::Spent;
         }
         self.stage = Stage::Rests;
-        let was_slow = self.slow_passes > 0;
-        self.slow_passes = self.slow_passes.saturating_sub(1);
-        if self.may_hurry && was_slow && self.slow_passes == 0 {
-            self.pace = Pace::every(FAST_PACE);
-        }
         self.coverage.learning = false;
         self.coverage.unjudged = self.missing + self.cut_off + self.confirm.dropped();
         for (key, value) in self.confirm.take() {

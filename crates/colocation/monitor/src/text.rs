@@ -101,9 +101,9 @@ struct Watch {
     /// Of each page: in which of the passes it has its turn, which Linux must not know; whether it was written since.
     turns: Vec<u8>,
     written: Vec<bool>,
-    /// The rests between passes if writes are seen; and the number of passes that look at all pages nevertheless,
-    /// since some writes were not judged.
-    pace: Option<Pace>,
+    pace: Pace,
+    /// Writes are seen; and the number of passes that look at all pages nevertheless, since some were not judged.
+    is_watched: bool,
     whole_passes: u32,
     in_pass: bool,
     /// The look at a page that the last slice did not complete.
@@ -121,7 +121,8 @@ struct Watch {
 /// Passes that together look at every page if writes are seen: these are found by their writes. The rest serves against
 /// what writes without the processor.
 const WATCHED_PARTS: u64 = 8;
-/// Steps from the beginning of one such pass to that of the next.
+/// Steps from the beginning of one pass to that of the next; the same if writes are seen.
+const PACE: u32 = 75;
 const WATCHED_PACE: u32 = 50;
 
 /// Percentage of the first pass at the beginning of its phases after the copy.
@@ -130,8 +131,8 @@ const VERIFY_FROM: u64 = 35;
 const COMPARE_FROM: u64 = 60;
 
 impl TextCheck {
-    /// The check for a kernel with `profile`. Its passes follow the order of addresses; see
-    /// [`TextCheck::in_random_order`].
+    /// The check for a kernel with `profile`. Its passes follow the order of addresses, without rests between them; see
+    /// [`TextCheck::in_random_order`] and [`TextCheck::with_rests`].
     ///
     /// # Errors
     ///
@@ -152,7 +153,8 @@ impl TextCheck {
             looked: 0,
             turns: (0..baseline.page_count()).map(|page| page as u8).collect(),
             written: vec![false; baseline.page_count()],
-            pace: None,
+            pace: Pace::every(0),
+            is_watched: false,
             whole_passes: 0,
             in_pass: false,
             look: None,
@@ -174,6 +176,12 @@ impl TextCheck {
         let turns = self.watch.turns.iter().map(|_| random.number() as u8).collect();
         let order = Order::random(random.number());
         Self { watch: Watch { order, turns, ..self.watch }, ..self }
+    }
+
+    /// Passes begin at a fixed pace.
+    #[must_use]
+    pub fn with_rests(self) -> Self {
+        Self { watch: Watch { pace: Pace::every(PACE), ..self.watch }, ..self }
     }
 
     /// Number of sites found.
@@ -246,19 +254,16 @@ impl Watch {
         }
     }
 
-    /// The rests between passes, unless all pages are to be looked at.
+    /// Whether this step is one between passes; there is none until writes that were not judged are made up for.
     fn rests(&mut self) -> bool {
-        match &mut self.pace {
-            Some(pace) if self.whole_passes == 0 => pace.rests(self.in_pass),
-            _ => false,
-        }
+        self.whole_passes == 0 && self.pace.rests(self.in_pass)
     }
 
     /// Whether this pass leaves `page` out: half of the names, in turn, or most pages if writes are seen and none was
     /// seen there.
     fn leaves_out(&self, page: usize) -> bool {
         let parts = match &self.names {
-            _ if self.pace.is_some() && self.whole_passes == 0 => WATCHED_PARTS,
+            _ if self.is_watched && self.whole_passes == 0 => WATCHED_PARTS,
             names if names.iter().any(|names| names.contains(&page)) => 2,
             _ => return false,
         };
@@ -487,7 +492,7 @@ impl Make for TextCheck {
     };
 
     fn make(profile: &Profile<'_>, seed: u64) -> Result<Self, ProfileError> {
-        Ok(Self::new(profile)?.in_random_order(seed))
+        Ok(Self::new(profile)?.in_random_order(seed).with_rests())
     }
 }
 
@@ -514,7 +519,8 @@ impl<M: KernelMemory> Check<M> for TextCheck {
 
     fn sees_writes(&mut self, all: bool) {
         if all {
-            self.watch.pace = Some(Pace::every(WATCHED_PACE));
+            self.watch.pace = Pace::every(WATCHED_PACE);
+            self.watch.is_watched = true;
         }
         // Nor were the writes until now.
         self.watch.distrust_writes();

@@ -683,34 +683,6 @@ fn a_filter_without_functions_or_of_another_form_means_all() {
 }
 
 #[test]
-fn passes_follow_faster_while_all_writes_are_seen() {
-    let mut world = World::new();
-    let profile = Profile::decode(&world.profile).unwrap();
-    let kernel = Kernel::new(&profile, &world.memory);
-    let mut steps = |shown: Option<bool>, passes: u32| {
-        if let Some(all) = shown {
-            Check::<FakeMemory>::sees_writes(&mut world.check, all);
-        }
-        let mut ends = Vec::new();
-        for step in 0.. {
-            let mut budget = fake::CallBudget(100_000);
-            let ended = world.check.step(&kernel, &mut budget, &mut |_| (), &mut 0);
-            ends.extend(matches!(ended, Step::Done(_)).then_some(step));
-            if ends.len() as u32 == passes + 1 {
-                break;
-            }
-        }
-        ends[ends.len() - 1] - ends[ends.len() - 2]
-    };
-    assert_eq!(steps(None, 2), PACE);
-    // Some memory is not watched, and of the rest a write was lost.
-    assert_eq!(steps(Some(false), 2 * SLOW_PASSES), PACE);
-    assert_eq!(steps(Some(true), 2), FAST_PACE);
-    assert_eq!(steps(Some(false), 2), PACE);
-    assert_eq!(steps(None, 2 * SLOW_PASSES), FAST_PACE);
-}
-
-#[test]
 fn operations_of_proc_do_not_change() {
     let mut world = World::new();
     let name = |text: &[u8; 8], at: u64| {

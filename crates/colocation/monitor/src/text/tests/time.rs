@@ -200,6 +200,16 @@ fn every_other_pass_looks_at_a_page_of_names() {
 }
 
 #[test]
+fn passes_begin_at_a_fixed_pace() {
+    let mut world = World::new();
+    world.check = TextCheck::new(&Profile::decode(&world.profile).unwrap()).unwrap().with_rests();
+    world.pass();
+    let mut found = Vec::new();
+    let mut steps = || (1..1000).find(|_| world.slice(u64::MAX, &mut found));
+    assert_eq!((steps(), steps()), (Some(75), Some(75)));
+}
+
+#[test]
 fn seen_writes_leave_an_eighth_of_the_pages_to_a_pass() {
     let mut world = World::new();
     let pages = (TEXT_BYTES + RODATA_BYTES) / 4096;
