@@ -10,14 +10,23 @@ use kyozon_abi::layer::{MAX_TASKS, REPORT_BYTES};
 use kyozon_abi::line;
 use kyozon_abi::task::*;
 
+/// Vector of the exception at the first use of the vector registers in a trip.
+const VECTORS_VECTOR: u64 = 7;
+/// The task that may use them.
+const VECTORS_TASK: usize = 0;
+
 type Line = line::Line<{ REPORT_BYTES as usize }>;
 
 impl Kernel {
-    /// Handles a fault of the current thread, whose registers are saved. Its task's handler gets a message; without a
-    /// handler, the task ends.
+    /// Handles a fault of the current thread, whose registers are saved. If it may have the vector registers and did not,
+    /// it continues with them. Otherwise its task's handler gets a message; without a handler, the task ends.
     pub(crate) fn fault(&mut self, machine: &mut impl Machine) {
         let thread = self.current;
         let task = self.task_of(thread);
+        let vector = self.threads[thread].frame.vector;
+        if vector == VECTORS_VECTOR && task == VECTORS_TASK && machine.give_vectors() {
+            return;
+        }
         let cr2 = machine.fault_address();
         if let Some(e) = self.tasks[task].fault_handler {
             let t = &mut self.threads[thread];

@@ -14,10 +14,6 @@ use kyozon_abi::layer::{Frame, TickEvent, MAX_TASKS};
 use kyozon_abi::task::*;
 
 const TICK_VECTOR: u64 = 2;
-/// Of the exception at the first use of the vector registers in a trip.
-const VECTORS_VECTOR: u64 = 7;
-/// The task that may use them.
-const VECTORS_TASK: usize = 0;
 
 /// Every thread.
 pub struct Threads(pub [Thread; THREADS]);
@@ -135,7 +131,6 @@ impl Kernel {
                 }
             }
             TICK_VECTOR => self.turn_over = true,
-            VECTORS_VECTOR if self.current_task() == VECTORS_TASK && machine.give_vectors() => {}
             _ => self.fault(machine),
         }
         self.end_tasks(machine);

@@ -83,23 +83,26 @@ extern "C" fn layer_prepare_user(frame: &mut Frame) {
         return;
     }
     user::sanitize(frame, entry().paging_levels);
-    // SAFETY: on the way to user mode.
-    unsafe { switch() };
+    // SAFETY: an atomic of the entry code; on the way to user mode.
+    unsafe {
+        if LAYER_USER_SWITCHED.load(Relaxed) == 0 {
+            switch();
+        }
+    }
 }
 
-/// Switches the user state, unless this trip has done so.
+/// Switches the user state.
 ///
 /// # Safety
 ///
-/// A service, or on the way to user mode.
+/// A service, or on the way to user mode; the state is Linux's: this trip has not switched it.
+#[inline(never)]
 unsafe fn switch() {
-    // SAFETY: an atomic of the entry code; the state is Linux's as long as it is 0.
+    // SAFETY: the caller's promise, and an atomic of the entry code.
     unsafe {
-        if LAYER_USER_SWITCHED.load(Relaxed) == 0 {
-            if let Some(saved) = SAVED.get() {
-                user_state::to_cokernel(saved, &mut (*trip_pointer()).user);
-                LAYER_USER_SWITCHED.store(1, Relaxed);
-            }
+        if let Some(saved) = SAVED.get() {
+            user_state::to_cokernel(saved, &mut (*trip_pointer()).user);
+            LAYER_USER_SWITCHED.store(1, Relaxed);
         }
     }
 }
@@ -113,7 +116,9 @@ pub(crate) extern "C" fn vectors(give: u64) -> i64 {
         if give == 0 {
             VECTORS.get().take_back();
         } else {
-            switch();
+            if LAYER_USER_SWITCHED.load(Relaxed) == 0 {
+                switch();
+            }
             VECTORS.get().give();
             LAYER_USER_SWITCHED.store(1, Relaxed);
         }
