@@ -18,8 +18,8 @@ const VECTORS_TASK: usize = 0;
 type Line = line::Line<{ REPORT_BYTES as usize }>;
 
 impl Kernel {
-    /// Handles a fault of the current thread, whose registers are saved. If it may have the vector registers and did not,
-    /// it continues with them. Otherwise its task's handler gets a message; without a handler, the task ends.
+    /// Handles a fault of the current thread, whose registers are saved. If it may have the vector registers and did
+    /// not, it continues with them. Otherwise its task's handler gets a message; without a handler, the task ends.
     pub(crate) fn fault(&mut self, machine: &mut impl Machine) {
         let thread = self.current;
         let task = self.task_of(thread);

@@ -2021,8 +2021,9 @@ struct kyozon_boot_block {
         uint64_t other_registers;
         /*
          `extern "C" fn(u64) -> i64`: with 1, user mode has the x87 unit and the lower halves of the vector registers
-         until the end of this trip; with 0, their use traps again (vector 7), as at the beginning of each trip. What user
-         mode left there, it finds. For it, instructions that name an upper half are invalid. Kernel mode must use none.
+         until the end of this trip; with 0, their use traps again (vector 7), as at the beginning of each trip. What
+         user mode left there, it finds. For it, instructions that name an upper half are invalid. Kernel mode must use
+         none of them.
          */
         uint64_t vectors;
 };
