@@ -3,7 +3,7 @@
  * Code in executable memory that no module owns, as loaders of
  * position-independent code leave it. The argument says where the memory is
  * from: "vmalloc" (the default), "page" (the direct map), or "module" (the
- * allocator of modules).
+ * allocator of modules). And a writable mapping of the kernel's own code.
  */
 #include <linux/gfp.h>
 #include <linux/kernel.h>
@@ -177,4 +177,46 @@ struct attack writable_exec_memory = {
 	.begin = writable_begin,
 	.undo = writable_undo,
 	.present = writable_present,
+};
+
+/* alias-text [SYMBOL]: maps the page of a function or table for writing. */
+static u8 *alias;
+static u8 *aliased;
+
+static int alias_begin(struct attack *attack, char *argument)
+{
+	const char *name = *argument ? argument : "__x64_sys_getuid";
+	unsigned long address = symbol(name);
+	struct page *page;
+
+	if (!address)
+		return -ENOENT;
+	page = pfn_to_page(__pa_symbol(address) >> PAGE_SHIFT);
+	aliased = (u8 *)address;
+	alias = vmap(&page, 1, VM_MAP, PAGE_KERNEL);
+	if (!alias)
+		return -ENOMEM;
+	/* Writes are possible: the byte stays what it is. */
+	WRITE_ONCE(alias[offset_in_page(address)], *aliased);
+	snprintf(attack->about, sizeof(attack->about), "%s, at %px", name, alias);
+	attack_mark(attack, NULL);
+	return 0;
+}
+
+static bool alias_present(struct attack *attack)
+{
+	return alias[offset_in_page(aliased)] == *aliased;
+}
+
+static void alias_undo(struct attack *attack)
+{
+	vunmap(alias);
+	alias = NULL;
+}
+
+struct attack alias_text = {
+	.name = "alias-text",
+	.begin = alias_begin,
+	.undo = alias_undo,
+	.present = alias_present,
 };

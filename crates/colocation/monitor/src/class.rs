@@ -80,6 +80,8 @@ classes! {
     ExecutableHidden = "memory.executable.hidden";
     /// Executable memory of the kernel is writable.
     ExecutableWritable = "memory.executable.writable";
+    /// What is read-only in the kernel's image is mapped writable.
+    ReadOnlyWritable = "memory.read-only.writable";
     /// Linux calls code of no listed owner.
     HookHidden = "hook.hidden";
     /// A listed module hooks a function whose results tell user space what exists.

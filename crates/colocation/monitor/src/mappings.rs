@@ -1,7 +1,8 @@
-//! The check `mappings`: what the kernel can execute has an owner, and nobody can write it.
+//! The check `mappings`: what the kernel can execute has an owner, and nobody can write it, nor its read-only data.
 //!
 //! The check reads the kernel's half of Linux's page tables. Executable memory is the kernel's text, or belongs to a
-//! listed module, to BPF, to ftrace or to probes. A module that left all of Linux's lists still needs its code.
+//! listed module, to BPF, to ftrace or to probes. A module that left all of Linux's lists still needs its code. Text
+//! and read-only data of the image are writable nowhere: Linux patches them in an address space of its own.
 //!
 //! A module that comes or goes has code without an owner for a while. So a suspect is looked at again, with the owners
 //! of that moment, some time after the look at all of the tables.
@@ -32,6 +33,7 @@ const MAX_AGAIN: usize = 64;
 
 const HIDDEN: &str = "hidden executable memory";
 const WRITABLE: &str = "writable executable memory";
+const ALIAS: &str = "read-only memory mapped writable";
 
 /// The page in which user mode calls into a former kernel interface. If it is not user mode's, it is judged.
 /// `VSYSCALL_ADDR` in Linux's `vsyscall.h`.
@@ -47,12 +49,14 @@ enum Key {
     Hidden(u64),
     /// It is writable.
     Writable(u64),
+    /// It is writable and shows text or read-only data of the image, from this physical address on.
+    Alias(u64, u64),
 }
 
 impl Key {
     fn start(self) -> u64 {
         match self {
-            Self::Hidden(start) | Self::Writable(start) => start,
+            Self::Hidden(start) | Self::Writable(start) | Self::Alias(start, _) => start,
         }
     }
 }
@@ -76,6 +80,8 @@ enum Stage {
 #[derive(Debug)]
 pub struct MappingCheck {
     text: Range<u64>,
+    /// Physical addresses of text and read-only data.
+    constant: [Range<u64>; 2],
     /// Memory that Linux allocates for code of its image: address of the pointer to it, and its size in bytes.
     pointers: [Option<(u64, u64)>; 2],
     /// That memory, as the first pass found it: Linux can write the pointers.
@@ -85,6 +91,9 @@ pub struct MappingCheck {
     /// The last piece of memory without an owner, and of writable memory, which the next page may continue.
     hidden: Range<u64>,
     writable: Range<u64>,
+    /// The same of a writable mapping of what is read-only, and the physical address of its beginning.
+    alias: Range<u64>,
+    shown: u64,
     /// Executable pages of this pass.
     pages: u64,
     /// Tables of this pass that may lead to executable pages and cannot be read: Linux keeps its own in System RAM.
@@ -106,7 +115,7 @@ fn extend(piece: &mut Range<u64>, page: &Mapping, confirm: &mut Confirm<Key>, ke
     piece.end = page.start.saturating_add(page.bytes);
 }
 
-fn end_piece(piece: &mut Range<u64>, confirm: &mut Confirm<Key>, key: fn(u64) -> Key) {
+fn end_piece(piece: &mut Range<u64>, confirm: &mut Confirm<Key>, key: impl FnOnce(u64) -> Key) {
     if !piece.is_empty() {
         confirm.see(key(piece.start), piece.end - piece.start);
     }
@@ -139,7 +148,7 @@ impl MappingCheck {
     fn next_part(&mut self, next: Option<u64>) -> Option<u64> {
         let Some(again) = &mut self.again else { return next };
         let goes_on = |piece: &Range<u64>| !piece.is_empty() && Some(piece.end) == next;
-        if goes_on(&self.hidden) || goes_on(&self.writable) {
+        if [&self.hidden, &self.writable, &self.alias].into_iter().any(goes_on) {
             return next;
         }
         again.pop()
@@ -153,12 +162,39 @@ impl MappingCheck {
         at: u64,
     ) -> bool {
         let Self {
-            text, pointers, copies, hidden, writable, pages, unread, confirm, again, ..
+            text,
+            constant,
+            pointers,
+            copies,
+            hidden,
+            writable,
+            alias,
+            shown,
+            pages,
+            unread,
+            confirm,
+            again,
+            ..
         } = self;
         let copies = copies.get_or_insert_with(|| read_copies(kernel, pointers));
         // The code that had the last page.
         let mut owned = 0..0;
         let next = scan_mappings(kernel, at, &mut |page| {
+            let meets = |range: &Range<u64>| {
+                range.start < page.physical.saturating_add(page.bytes) && page.physical < range.end
+            };
+            if page.is_writable
+                && page.is_known
+                && !page.is_executable
+                && constant.iter().any(meets)
+            {
+                let goes_on = alias.end == page.start && !alias.is_empty();
+                if !goes_on || *shown + (alias.end - alias.start) != page.physical {
+                    end_piece(alias, confirm, |start| Key::Alias(start, *shown));
+                    (alias.start, *shown) = (page.start, page.physical);
+                }
+                alias.end = page.start.saturating_add(page.bytes);
+            }
             if !page.is_executable || page.start == VSYSCALL && page.is_user {
                 return;
             }
@@ -187,6 +223,8 @@ impl MappingCheck {
         }
         end_piece(&mut self.hidden, &mut self.confirm, Key::Hidden);
         end_piece(&mut self.writable, &mut self.confirm, Key::Writable);
+        let shown = self.shown;
+        end_piece(&mut self.alias, &mut self.confirm, |start| Key::Alias(start, shown));
         self.confirm.end_look();
         true
     }
@@ -198,10 +236,21 @@ impl MappingCheck {
         key: Key,
         bytes: u64,
     ) -> Option<Finding> {
+        let profile = kernel.profile;
+        let image =
+            |physical: u64| profile.text_base() + physical.saturating_sub(profile.text_physical());
         let is_owned = |start| index.is_some_and(|index| index.touches(start, start + PAGE_BYTES));
+        let shows = match key {
+            Key::Alias(_, physical) => image(physical),
+            Key::Hidden(start) | Key::Writable(start) => start,
+        };
         let (class, what, start, owner) = match key {
             Key::Hidden(start) if is_owned(start) => return None,
             Key::Hidden(start) => (Class::ExecutableHidden, HIDDEN, start, "nobody".into()),
+            Key::Alias(start, _) => {
+                let owner = if kernel.in_image(start) { "the kernel" } else { "nobody" };
+                (Class::ReadOnlyWritable, ALIAS, start, owner.into())
+            }
             Key::Writable(start) => {
                 let owner = owner::describe(kernel, index, start);
                 (Class::ExecutableWritable, WRITABLE, start, owner)
@@ -210,7 +259,7 @@ impl MappingCheck {
         Some(Finding {
             what: what.into(),
             address: start,
-            symbol: owner::symbol(kernel, start),
+            symbol: owner::symbol(kernel, shows),
             owner,
             found: format!("{} pages", bytes / PAGE_BYTES),
             ..Finding::new(class)
@@ -233,6 +282,16 @@ fn read_copies<M: KernelMemory>(
     [real_mode.filter(|copy| is_low(copy.start)), hypercalls]
 }
 
+/// The physical addresses of the pages with text, and of those with read-only data; empty if that has no symbols.
+fn constant(profile: &Profile<'_>) -> [Range<u64>; 2] {
+    let physical = |at: u64| profile.text_physical() + at.wrapping_sub(profile.text_base());
+    [("_text", "_etext"), ("__start_rodata", "__end_rodata")].map(|(start, end)| {
+        let range = profile.symbol(start).zip(profile.symbol(end));
+        // A page's rest behind the end is Linux's to use.
+        range.map_or(0..0, |(start, end)| physical(start)..physical(end & !(PAGE_BYTES - 1)))
+    })
+}
+
 /// Where CPUs start in real mode, and the page for calls of Hyper-V.
 fn pointers(profile: &Profile<'_>) -> [Option<(u64, u64)>; 2] {
     let real_mode = || {
@@ -251,12 +310,15 @@ impl Make for MappingCheck {
         let end = profile.symbol("_etext").unwrap_or(0).next_multiple_of(PAGE_BYTES);
         Ok(Self {
             text: profile.text_base()..end,
+            constant: constant(profile),
             pointers: pointers(profile),
             copies: None,
             owners: Owners::new(profile).ok().map(OwnerIndex::new),
             stage: Stage::Rests,
             hidden: 0..0,
             writable: 0..0,
+            alias: 0..0,
+            shown: 0,
             pages: 0,
             unread: 0,
             looks: 0,
@@ -285,6 +347,7 @@ impl<M: KernelMemory> Check<M> for MappingCheck {
         self.confirm.stands(|key| match key {
             Key::Hidden(start) => what == HIDDEN && start == address,
             Key::Writable(start) => what == WRITABLE && start == address,
+            Key::Alias(start, _) => what == ALIAS && start == address,
         })
     }
 
@@ -394,6 +457,8 @@ mod tests {
                 (TEXT + 0x2ffc, b'T', "_etext"),
                 (TOP, b'D', "init_top_pgt"),
                 (MODULES, b'D', "modules"),
+                (TEXT + 0x6000, b'R', "__start_rodata"),
+                (TEXT + 0x8000, b'R', "__end_rodata"),
                 (HEADER, b'B', "real_mode_header"),
                 (TEXT + 0xa000, b'D', "real_mode_blob"),
                 (TEXT + 0xb264, b'D', "real_mode_blob_end"),
@@ -522,6 +587,39 @@ mod tests {
                 "writable executable memory, 0xffffffff81200000: , 1 pages, module mod",
             ]
         );
+    }
+
+    #[test]
+    fn read_only_memory_that_is_mapped_writable_is_found() {
+        let mut world = World::new();
+        let shows = |page: u64, physical: u64, flags: u64| {
+            world.memory.set(OUTSIDE + 8 * page, physical | flags | 1 << 63);
+        };
+        // Two pages of text, and one that does not continue them; read-only data by another mapping, and by its own.
+        shows(16, TEXT_PHYSICAL, READ_WRITE);
+        shows(17, TEXT_PHYSICAL + 0x1000, READ_WRITE);
+        shows(18, TEXT_PHYSICAL, READ_WRITE);
+        shows(20, TEXT_PHYSICAL + 0x7000, READ_WRITE);
+        world.memory.set(IMAGE + 8 * 6, (TEXT_PHYSICAL + 0x6000) | READ_WRITE | 1 << 63);
+        // Read-only mappings, and what is between and behind them.
+        shows(22, TEXT_PHYSICAL + 0x1000, EXECUTABLE);
+        shows(23, TEXT_PHYSICAL + 0x2000, READ_WRITE);
+        shows(24, TEXT_PHYSICAL + 0x5000, READ_WRITE);
+        shows(25, TEXT_PHYSICAL + 0x8000, READ_WRITE);
+        shows(26, TEXT_PHYSICAL - 0x1000, READ_WRITE);
+        assert_eq!(
+            world.pass(1),
+            [
+                "read-only memory mapped writable, __start_rodata: , 1 pages, the kernel",
+                "read-only memory mapped writable, _text: , 2 pages, nobody",
+                "read-only memory mapped writable, _text: , 1 pages, nobody",
+                "read-only memory mapped writable, __start_rodata+0x1000: , 1 pages, nobody",
+            ]
+        );
+        assert!(Check::<FakeMemory>::stands(&world.check, ALIAS, CODE + 0x1_0000));
+        world.memory.set(OUTSIDE + 8 * 16, 0);
+        world.pass(1);
+        assert!(!Check::<FakeMemory>::stands(&world.check, ALIAS, CODE + 0x1_0000));
     }
 
     #[test]

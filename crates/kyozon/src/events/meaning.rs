@@ -100,6 +100,7 @@ pub fn techniques(class: Class) -> &'static [&'static str] {
         | Class::ProcessListDamaged
         | Class::HookModified
         | Class::ModuleTextModified
+        | Class::ReadOnlyWritable
         | Class::BpfProgramModified => &[ROOTKIT],
         Class::ProcessHidden | Class::BpfProgramHidden => &[ROOTKIT, HIDE_ARTIFACTS],
         Class::HookHidden | Class::HookSensitive => &[ROOTKIT, MODULE],

@@ -15,6 +15,8 @@ const ENTRIES: u64 = 512;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mapping {
     pub start: u64,
+    /// Its physical address; 0 if it is not known.
+    pub physical: u64,
     pub bytes: u64,
     pub is_writable: bool,
     pub is_executable: bool,
@@ -49,6 +51,7 @@ pub(crate) fn scan_mappings<M: KernelMemory>(
             let size = 1 << shift(level + 1);
             see(Mapping {
                 start: at,
+                physical: 0,
                 bytes: size - (at & (size - 1)),
                 is_writable: bits & WRITABLE != 0,
                 is_executable: bits & NOT_EXECUTABLE == 0,
@@ -76,6 +79,7 @@ pub(crate) fn scan_mappings<M: KernelMemory>(
             }
             see(Mapping {
                 start: at & !(size - 1),
+                physical: entry & FRAME & !(size - 1),
                 bytes: size,
                 is_writable: entry & bits & WRITABLE != 0,
                 is_executable: (entry | bits) & NOT_EXECUTABLE == 0,
@@ -137,8 +141,9 @@ mod tests {
             (lowest, 0, 0x5001),
             (lowest, 511, 0x6003 | NOT_EXECUTABLE),
         ]);
-        let page = |start, bytes, is_writable, is_executable| Mapping {
+        let page = |start, physical, bytes, is_writable, is_executable| Mapping {
             start,
+            physical,
             bytes,
             is_writable,
             is_executable,
@@ -150,10 +155,10 @@ mod tests {
         assert_eq!(
             pages,
             [
-                page(base + 3 * gigabyte, gigabyte, true, true),
-                page(base + 510 * gigabyte, 1 << 21, false, true),
-                page(base + 511 * gigabyte - (1 << 21), 4096, false, true),
-                page(base + 511 * gigabyte - 4096, 4096, false, false),
+                page(base + 3 * gigabyte, gigabyte, gigabyte, true, true),
+                page(base + 510 * gigabyte, 0x20_0000, 1 << 21, false, true),
+                page(base + 511 * gigabyte - (1 << 21), 0x5000, 4096, false, true),
+                page(base + 511 * gigabyte - 4096, 0x6000, 4096, false, false),
             ]
         );
         assert!(parts < 8, "{parts}");

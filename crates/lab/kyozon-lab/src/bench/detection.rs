@@ -40,9 +40,10 @@ load=\"--isolation MODE\"
 type Attack = (&'static str, &'static str);
 
 /// The attacks' module is listed.
-const LISTED: [Attack; 12] = [
+const LISTED: [Attack; 13] = [
     ("exec-memory page", "memory.executable.hidden"),
     ("writable-exec-memory", "memory.executable.writable"),
+    ("alias-text", "memory.read-only.writable"),
     ("hook-kprobe tcp4_seq_show", "hook.sensitive"),
     ("hook-proc", "hook.modified"),
     ("patch-module veth_open", "module.text.modified"),
