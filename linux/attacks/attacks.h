@@ -41,6 +41,7 @@ extern struct attack hook_kprobe, hook_kretprobe, hook_ftrace, hook_tracepoint;
 extern struct attack gain_root, gain_kernels, gain_written, lift_filter;
 extern struct attack redirect_program, lift_protection;
 extern struct attack hook_seq, hook_proc, hook_directory, hook_terminal;
+extern struct attack evade;
 
 /*
  * Called with interrupts off, right after the tampering: marks @attack active,

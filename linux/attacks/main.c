@@ -50,6 +50,7 @@ static struct attack *const attacks[] = {
 	&gain_root, &gain_kernels, &gain_written, &lift_filter,
 	&redirect_program, &lift_protection,
 	&hook_seq, &hook_proc, &hook_directory, &hook_terminal,
+	&evade,
 };
 
 static DEFINE_MUTEX(lock);
