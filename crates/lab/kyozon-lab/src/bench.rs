@@ -7,6 +7,7 @@ mod costs;
 mod crowd;
 mod delay;
 mod detection;
+mod evasion;
 mod fileio;
 pub mod fresh;
 mod ipc;
@@ -48,7 +49,7 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table, by name.
-const TABLES: [(&str, Measure); 19] = [
+const TABLES: [(&str, Measure); 20] = [
     ("lab", lab),
     ("latency", latency::measure),
     ("trip", trip::measure),
@@ -56,6 +57,7 @@ const TABLES: [(&str, Measure); 19] = [
     ("interrupt-delay", delay::measure),
     ("overhead", overhead::measure),
     ("detection", detection::measure),
+    ("evasion", evasion::measure),
     ("crowd", crowd::measure),
     ("restart", restart::measure),
     ("guest", as_guest::measure),
