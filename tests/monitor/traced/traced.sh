@@ -7,10 +7,10 @@ status() {
 	kyozon status --json | sed -n "s/^ *\"$1\": \([0-9]*\),*\$/\1/p" | tail -n 1
 }
 
-# pass NAME: prints how long the last of three passes took by the clock, and the overruns meanwhile.
+# pass NAME: prints how long the last of two whole passes took by the clock, and the overruns meanwhile.
 pass() {
 	first=$(status passes) overruns=$(status overruns)
-	while [ $(status passes) -lt $((first + 4)) ]; do sleep 0.2; done
+	while [ $(status passes) -lt $((first + 3)) ]; do sleep 0.2; done
 	echo "$1: $(($(status wall_ns) / 10000000)) hundredths of a second, $(status pass_ns) ns of CPU," \
 		"$(($(status overruns) - overruns)) overruns"
 }
