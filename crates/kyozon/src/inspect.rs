@@ -57,6 +57,7 @@ fn not_run(name: &str, is_live: bool, has_files: bool) -> Option<&'static str> {
         "liveness" => Some("not run: an image stands still"),
         "registers" | "gates" if is_live => Some("not run: a command cannot read registers"),
         "registers" | "gates" => Some("not run: an image has no registers"),
+        "crash-kernel" => Some("not run: nothing tells what was loaded"),
         "module-text" if !has_files => Some("not run: the files of modules are not at hand"),
         _ => None,
     }

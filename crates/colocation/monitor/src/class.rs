@@ -102,6 +102,8 @@ classes! {
     BpfProgramModified = "bpf.program-modified";
     /// Code of a listed module differs from its first look.
     ModuleTextModified = "module.text.modified";
+    /// The image of the crash kernel, or the way to it, differs from its first look.
+    CrashKernelModified = "crash-kernel.modified";
 }
 
 impl Class {

@@ -30,7 +30,8 @@ pub struct Finding {
     pub stop: Vec<Marking>,
     /// Why there is no repair, for the operator; empty if a repair is offered or none is known.
     pub held: &'static str,
-    /// The found bytes are the kernel package's again, which ends an earlier finding. It is a note, not tampering.
+    /// The found bytes are the kernel package's again, or Linux loaded something anew, which ends an earlier finding at
+    /// the address. It is a note, not tampering.
     pub restored: bool,
 }
 

@@ -61,6 +61,11 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         (offset % 8 == 0).then(|| page[offset / 8].load(Relaxed))
     }
 
+    /// The address of `physical` in the direct map.
+    pub(crate) fn direct(&self, physical: u64) -> u64 {
+        self.direct.0.wrapping_add(physical)
+    }
+
     /// The physical address of `address`; `None` if it is not mapped. The result may lie outside System RAM.
     #[inline]
     pub fn physical(&self, address: u64) -> Option<u64> {

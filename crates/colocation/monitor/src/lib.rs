@@ -25,6 +25,7 @@ pub mod check;
 pub mod class;
 pub(crate) mod confirm;
 pub mod cpus;
+pub mod crash_kernel;
 pub mod descriptors;
 #[cfg(test)]
 pub(crate) mod fake;

@@ -47,6 +47,7 @@ checks![
     crate::bpf::BpfCheck,
     crate::text::modules::ModuleTextCheck,
     crate::mappings::MappingCheck,
+    crate::crash_kernel::CrashKernelCheck,
     crate::hooks::HookCheck,
     crate::text::TextCheck,
 ];

@@ -101,6 +101,7 @@ pub fn techniques(class: Class) -> &'static [&'static str] {
         | Class::HookModified
         | Class::ModuleTextModified
         | Class::ReadOnlyWritable
+        | Class::CrashKernelModified
         | Class::BpfProgramModified => &[ROOTKIT],
         Class::ProcessHidden | Class::BpfProgramHidden => &[ROOTKIT, HIDE_ARTIFACTS],
         Class::HookHidden | Class::HookSensitive => &[ROOTKIT, MODULE],
