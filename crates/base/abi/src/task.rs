@@ -298,9 +298,11 @@ pub const PARAMETER: u64 = 34;
 pub const REGISTERS: u64 = 35;
 /// Argument of [`REGISTERS`]: those of another CPU, if one has shown them since the last call.
 pub const REGISTERS_OF_ANOTHER: u64 = 1;
-/// Sends what is left for the serial line, and resets the machine: Linux starts again from its firmware. Needs
-/// [`RIGHT_RESET`].
+/// Sends what is left for the serial line, has Linux start its crash kernel if it has one, and resets the machine if
+/// not: Linux starts again from its firmware. `rdi`: [`RESET_ONLY`], or any other number. Needs [`RIGHT_RESET`].
 pub const RESET: u64 = 36;
+/// Argument of [`RESET`]: resets the machine, whether there is a crash kernel or not.
+pub const RESET_ONLY: u64 = 1;
 /// `rdi`: physical address, `rsi`: bytes of whole pages of Linux's memory, `rdx`: the address space in which Linux
 /// patches them, see [`BootBlock::watch`](crate::layer::BootBlock::watch). From now on Linux's writes there are
 /// watched. Needs [`RIGHT_LINUX`]; [`E_UNAVAILABLE`] without the hypervisor, and if it has no room.

@@ -62,7 +62,8 @@ pub const CALL_PUBLISH: u64 = 0x4b59_0012;
 /// From the cokernel: writes Linux's registers on this CPU to the [`Mailbox`].
 pub const CALL_REGISTERS: u64 = 0x4b59_0013;
 /// From the cokernel: sends what is left for the serial line, and asks Linux to start its crash kernel. A call two
-/// seconds later resets the machine; before that, the result is [`RESET_WAITS`].
+/// seconds later resets the machine; before that, the result is [`RESET_WAITS`]. If RDI is
+/// [`RESET_ONLY`](crate::task::RESET_ONLY), the first call resets it.
 pub const CALL_RESET: u64 = 0x4b59_0014;
 /// The result of [`CALL_RESET`] while Linux may still start its crash kernel.
 pub const RESET_WAITS: u64 = 1;

@@ -13,6 +13,7 @@ use kyozon_abi::layer::{
     LinuxRegisters, RepairRequest, LOOK_ASKED, LOOK_NONE, LOOK_SHOWN, LOOK_STATE, LOOK_WANTED,
     SERVICE_BAD_ADDRESS, SERVICE_UNAVAILABLE, TRIP_CRASH,
 };
+use kyozon_abi::task::RESET_ONLY;
 
 /// The services of mode none.
 pub(crate) static SERVICES: Services = Services {
@@ -80,11 +81,13 @@ extern "C" fn repair(request: *const RepairRequest) -> i64 {
 }
 
 /// Linux's other CPUs run on until the machine resets.
-extern "C" fn reset() -> i64 {
+extern "C" fn reset(how: u64) -> i64 {
     // SAFETY: a service.
     unsafe { reports::flush_serial() };
-    // If Linux has a crash kernel, there is no next trip.
-    wait_for_tick(TRIP_CRASH);
+    if how != RESET_ONLY {
+        // If Linux has a crash kernel, there is no next trip.
+        wait_for_tick(TRIP_CRASH);
+    }
     reset::machine()
 }
 

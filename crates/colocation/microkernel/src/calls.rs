@@ -66,7 +66,7 @@ impl Kernel {
             REPAIR => self.repair(a, machine),
             WINDOW => self.window(a, machine),
             REGISTERS => self.linux_registers(a, b, machine),
-            RESET => self.reset(machine),
+            RESET => self.reset(a, machine),
             WATCH => self.watch(a, b, c, machine),
             WRITES => self.writes(a, machine),
             SUPERVISE => self.supervise(a),

@@ -27,6 +27,7 @@ pub struct Fake {
     pub published: Vec<(u64, StatusWords)>,
     pub repairs: Vec<RepairRequest>,
     pub resets: u32,
+    pub reset_how: u64,
     pub watched: Vec<(Range, u64)>,
     pub vectors_given: u32,
     pub answer: i64,
@@ -49,6 +50,7 @@ impl Fake {
             published: Vec::new(),
             repairs: Vec::new(),
             resets: 0,
+            reset_how: 0,
             watched: Vec::new(),
             vectors_given: 0,
             answer: 0,
@@ -118,8 +120,9 @@ impl Machine for Fake {
         registers.cpu = 8;
         self.answer
     }
-    fn reset(&mut self) -> i64 {
+    fn reset(&mut self, how: u64) -> i64 {
         self.resets += 1;
+        self.reset_how = how;
         self.answer
     }
     fn watch(&mut self, range: Range, space: u64) -> i64 {

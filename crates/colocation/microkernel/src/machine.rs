@@ -39,8 +39,9 @@ pub trait Machine: Frames {
     fn copy_linux(&mut self, from: u64, to: u64, at: usize, words: usize) -> bool;
     /// Fills in Linux's registers on this CPU. Returns 0 or `SERVICE_*`.
     fn linux_registers(&mut self, registers: &mut LinuxRegisters) -> i64;
-    /// Resets the machine. Returns only if there is no Linux: `SERVICE_*`.
-    fn reset(&mut self) -> i64;
+    /// Starts Linux's crash kernel, or resets the machine; `how`: see [`RESET`](kyozon_abi::task::RESET). Returns only
+    /// if there is no Linux: `SERVICE_*`.
+    fn reset(&mut self, how: u64) -> i64;
     /// Watches Linux's writes to `range`, whole pages, from now on. `space`: where Linux patches it, see
     /// [`BootBlock::watch`](kyozon_abi::layer::BootBlock::watch). Returns 0 or `SERVICE_*`.
     fn watch(&mut self, range: Range, space: u64) -> i64;

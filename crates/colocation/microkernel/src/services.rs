@@ -74,9 +74,9 @@ impl Kernel {
     }
 
     /// Returns only if the layer refuses.
-    pub(crate) fn reset(&mut self, machine: &mut impl Machine) -> Result<i64, i64> {
+    pub(crate) fn reset(&mut self, how: u64, machine: &mut impl Machine) -> Result<i64, i64> {
         self.needs(RIGHT_RESET)?;
-        service(machine.reset())
+        service(machine.reset(how))
     }
 
     pub(crate) fn linux_registers(

@@ -89,8 +89,8 @@ mod image {
         fn writes(&mut self) -> Writes {
             linux::writes().unwrap_or(Writes::NONE)
         }
-        fn restart(&mut self) {
-            let _ = linux::reset();
+        fn restart(&mut self, uses_crash_kernel: bool) {
+            let _ = linux::reset(uses_crash_kernel);
         }
     }
 

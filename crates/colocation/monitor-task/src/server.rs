@@ -277,7 +277,9 @@ impl<'k, M: KernelMemory> Server<'k, M> {
             }
         }
         if let Some(cause) = cause {
-            restart(&mut journal, &cause, self.watches);
+            let has_changed = |entry: &CheckEntry<M>| entry.open.iter().any(is_crash_kernel);
+            let is_changed = self.entries.iter().any(has_changed);
+            restart(&mut journal, &cause, self.watches, is_changed);
         }
         self.slices += 1;
         self.full_slices += u64::from(full);
@@ -564,14 +566,21 @@ struct Cause {
     name: String,
 }
 
-/// Restarts the machine because of `cause`. What was found before each check had completed a pass may come with every
-/// boot, so that a restart would lead to the next: then it is only reported.
+/// Whether a finding is about the image of the crash kernel.
+fn is_crash_kernel(case: &Case) -> bool {
+    case.class == Some(Class::CrashKernelModified)
+}
+
+/// Restarts the machine because of `cause`, without a crash kernel that `is_changed`. What was found before each check
+/// had completed a pass may come with every boot, so that a restart would lead to the next: then it is only reported.
 #[cold]
-fn restart(journal: &mut Journal<'_, impl System>, cause: &Cause, watches: bool) {
+fn restart(journal: &mut Journal<'_, impl System>, cause: &Cause, watches: bool, is_changed: bool) {
     let Cause { check, class, name } = cause;
     if watches {
-        journal.report_about(EVENT_RESTART, *check, *class, &format!("{name}: restarting Linux"));
-        journal.system.restart();
+        let how = if is_changed { " without its changed crash kernel" } else { "" };
+        let line = format!("{name}: restarting Linux{how}");
+        journal.report_about(EVENT_RESTART, *check, *class, &line);
+        journal.system.restart(!is_changed);
         journal.report_about(EVENT_RESTART, *check, *class, "the machine does not restart");
     } else {
         let line = format!("{name}: not restarted: found before the monitor had learned");

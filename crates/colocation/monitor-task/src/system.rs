@@ -22,6 +22,7 @@ pub trait System {
     fn watch(&mut self, watched: &Watched) -> bool;
     /// Fetches watched writes, with the number of those that nobody fetched in time.
     fn writes(&mut self) -> Writes;
-    /// Restarts the machine. Returns only if that is impossible.
-    fn restart(&mut self);
+    /// Restarts the machine, by its crash kernel if there is one and it `uses_crash_kernel`. Returns only if that is
+    /// impossible.
+    fn restart(&mut self, uses_crash_kernel: bool);
 }

@@ -10,8 +10,8 @@ use kyozon_abi::layer::{
 };
 use kyozon_abi::line::Line;
 use kyozon_abi::task::{
-    PUBLISH, REGISTERS, REGISTERS_OF_ANOTHER, REPAIR, REPORT, RESET, WAIT_TICK, WATCH, WINDOW,
-    WRITES,
+    PUBLISH, REGISTERS, REGISTERS_OF_ANOTHER, REPAIR, REPORT, RESET, RESET_ONLY, WAIT_TICK, WATCH,
+    WINDOW, WRITES,
 };
 
 /// Waits for the next tick. `missed` counts the ticks since this thread last waited.
@@ -67,10 +67,12 @@ pub fn other_registers() -> Result<LinuxRegisters> {
     Ok(registers)
 }
 
-/// Sends what is left for the serial line, and resets the machine. Returns only if that is impossible.
-pub fn reset() -> Result<()> {
+/// Sends what is left for the serial line, and starts Linux's crash kernel if it has one and `uses_crash_kernel`, or
+/// resets the machine. Returns only if that is impossible.
+pub fn reset(uses_crash_kernel: bool) -> Result<()> {
+    let how = if uses_crash_kernel { 0 } else { RESET_ONLY };
     // SAFETY: no memory is touched.
-    unsafe { raw::simple(RESET, 0, 0, 0) }.map(drop)
+    unsafe { raw::simple(RESET, how, 0, 0) }.map(drop)
 }
 
 /// Watches Linux's writes to `range`, whole pages of its memory, from now on. `space`: physical address of the top page

@@ -1170,7 +1170,8 @@
 
 /*
  From the cokernel: sends what is left for the serial line, and asks Linux to start its crash kernel. A call two
- seconds later resets the machine; before that, the result is [`RESET_WAITS`].
+ seconds later resets the machine; before that, the result is [`RESET_WAITS`]. If RDI is
+ [`RESET_ONLY`](crate::task::RESET_ONLY), the first call resets it.
  */
 #define KYOZON_CALL_RESET 1264123924
 
@@ -1998,8 +1999,9 @@ struct kyozon_boot_block {
          */
         uint64_t linux_registers;
         /*
-         `extern "C" fn() -> i64`: sends what is left for the serial line, and resets the machine. Returns only if there
-         is no Linux.
+         `extern "C" fn(u64) -> i64`: sends what is left for the serial line, has Linux start its crash kernel if it has
+         one, unless the argument is [`RESET_ONLY`](crate::task::RESET_ONLY), and resets the machine. Returns only if
+         there is no Linux.
          */
         uint64_t reset;
         /*

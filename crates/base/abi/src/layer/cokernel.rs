@@ -68,8 +68,9 @@ pub struct BootBlock {
     pub work: u64,
     /// `extern "C" fn(*mut LinuxRegisters) -> i64`: reports the system registers of this CPU as Linux left them.
     pub linux_registers: u64,
-    /// `extern "C" fn() -> i64`: sends what is left for the serial line, and resets the machine. Returns only if there
-    /// is no Linux.
+    /// `extern "C" fn(u64) -> i64`: sends what is left for the serial line, has Linux start its crash kernel if it has
+    /// one, unless the argument is [`RESET_ONLY`](crate::task::RESET_ONLY), and resets the machine. Returns only if
+    /// there is no Linux.
     pub reset: u64,
     /// `extern "C" fn(u64, u64, u64) -> i64`: Linux's writes to this physical address and that many bytes behind it are
     /// watched from now on: whole pages of System RAM. The third number is the physical address of the top page table

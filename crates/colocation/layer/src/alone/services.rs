@@ -39,7 +39,7 @@ extern "C" fn registers(to: *mut LinuxRegisters) -> i64 {
     }
 }
 
-extern "C" fn reset() -> i64 {
+extern "C" fn reset(_how: u64) -> i64 {
     SERVICE_UNAVAILABLE
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct Services {
     pub(crate) repair: extern "C" fn(*const RepairRequest) -> i64,
     pub(crate) report: extern "C" fn(*const Report) -> i64,
     pub(crate) publish: extern "C" fn(u64, *const StatusWords) -> i64,
-    pub(crate) reset: extern "C" fn() -> i64,
+    pub(crate) reset: extern "C" fn(u64) -> i64,
     pub(crate) watch: extern "C" fn(u64, u64, u64) -> i64,
     pub(crate) writes: extern "C" fn(*mut Writes) -> i64,
     pub(crate) other_registers: extern "C" fn(*mut LinuxRegisters) -> i64,

@@ -79,8 +79,8 @@ extern "C" fn report(from: *const Report) -> i64 {
     end()
 }
 
-extern "C" fn reset() -> i64 {
-    while call(CALL_RESET, 0, 0) == RESET_WAITS {
+extern "C" fn reset(how: u64) -> i64 {
+    while call(CALL_RESET, how, 0) == RESET_WAITS {
         wait_for_tick(TRIP_CUT_OFF);
     }
     SERVICE_UNAVAILABLE

@@ -38,6 +38,8 @@ struct Fake {
     repaired: Vec<u64>,
     beats: Vec<MonitorStatus>,
     restarts: u32,
+    /// Those without the crash kernel.
+    resets: u32,
     watched: Vec<Watched>,
     sees_writes: bool,
     writes: Vec<Write>,
@@ -75,8 +77,9 @@ impl System for Fake {
         (writes.count, writes.lost) = (count as u64, self.lost);
         writes
     }
-    fn restart(&mut self) {
+    fn restart(&mut self, uses_crash_kernel: bool) {
         self.restarts += 1;
+        self.resets += u32::from(!uses_crash_kernel);
     }
 }
 
@@ -725,6 +728,25 @@ fn a_restart_follows_the_report_of_its_cause() {
     b.tick(vec![finding(0x100, 1)], Step::Done(1));
     b.tick(vec![], Step::Done(1));
     assert_eq!((b.system.restarts, b.system.repaired.len()), (1, 0));
+}
+
+#[test]
+fn a_changed_crash_kernel_is_not_started() {
+    let changed = Finding { address: 0x200, ..Finding::new(Class::CrashKernelModified) };
+    let mut b = learned(Action::Restart);
+    b.standing.borrow_mut().push(0x200);
+    b.tick(vec![changed.clone()], Step::Spent);
+    assert_eq!(b.system.restarts, 0, "it asks for none itself");
+    b.tick(vec![finding(0x100, 1)], Step::Spent);
+    let line = "hidden process: evil, pid 7: restarting Linux without its changed crash kernel";
+    assert!(b.system.lines.iter().any(|(.., text)| text == line), "{:?}", b.system.lines);
+    assert_eq!((b.system.restarts, b.system.resets), (1, 1));
+    // Another one was loaded in its place.
+    let mut b = learned(Action::Restart);
+    b.tick(vec![changed], Step::Spent);
+    (0..3).for_each(|_| b.tick(vec![], Step::Done(1)));
+    b.tick(vec![finding(0x100, 1)], Step::Spent);
+    assert_eq!((b.system.restarts, b.system.resets), (1, 0));
 }
 
 #[test]

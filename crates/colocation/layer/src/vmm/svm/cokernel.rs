@@ -22,6 +22,7 @@ use crate::vmm::registers;
 use crate::vmm::stay::Stay;
 use kyozon_abi::events::EVENT_WALL;
 use kyozon_abi::layer::{LinuxRegisters, Range};
+use kyozon_abi::task::RESET_ONLY;
 use kyozon_abi::vmm::*;
 
 const COKERNEL_ASID: u32 = 2;
@@ -266,7 +267,7 @@ impl Cokernel {
                 log::events().publish(first as usize, &mailbox.status);
                 0
             }
-            CALL_RESET => self.reset(),
+            CALL_RESET => self.reset(first),
             CALL_WATCH => {
                 let range = Range { base: first, bytes: second };
                 match watch::add(e.cokernel_cpu, range, self.registers.rdx) {
@@ -286,13 +287,13 @@ impl Cokernel {
         }
     }
 
-    /// Asks Linux to start its crash kernel, and resets the machine if the ticks still come later.
+    /// Asks Linux to start its crash kernel, and resets the machine if the ticks still come later, or if `how` says so.
     #[cold]
-    fn reset(&mut self) -> u64 {
+    fn reset(&mut self, how: u64) -> u64 {
         let now = arch::tsc();
         let asked = *self.crash_tsc.get_or_insert(now);
         log::flush_serial();
-        if now.wrapping_sub(asked) > CRASH_MS * entry().tsc_khz {
+        if how == RESET_ONLY || now.wrapping_sub(asked) > CRASH_MS * entry().tsc_khz {
             reset::machine()
         }
         // SAFETY: a field of the status, which this CPU alone writes.

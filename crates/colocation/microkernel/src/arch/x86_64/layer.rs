@@ -217,8 +217,8 @@ impl Machine for Layer {
         service!(self, linux_registers: fn(*mut LinuxRegisters) -> i64, registers)
     }
 
-    fn reset(&mut self) -> i64 {
-        service!(self, reset: fn() -> i64,)
+    fn reset(&mut self, how: u64) -> i64 {
+        service!(self, reset: fn(u64) -> i64, how)
     }
 
     fn watch(&mut self, range: Range, space: u64) -> i64 {

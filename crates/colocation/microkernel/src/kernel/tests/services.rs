@@ -49,6 +49,7 @@ fn layer_calls_get_the_tasks_structures() {
     assert!(space.read(&mut s.fake, at, &mut cpu));
     assert_eq!(cpu, [8]);
     assert_eq!((s.call(RESET, 0, NONE).answer(), s.fake.resets), (0, 1));
+    assert_eq!((s.call(RESET, RESET_ONLY, NONE).answer(), s.fake.reset_how), (0, RESET_ONLY));
     assert_eq!(s.call(WATCH, 0x1000, [0x2000, 0x7000, 0, 0, 0, 0]).answer(), 0);
     assert_eq!(s.fake.watched, [(Range { base: 0x1000, bytes: 0x2000 }, 0x7000)]);
     // Watched writes, in the order of the structure.
