@@ -32,7 +32,7 @@ extern struct attack hook_lstar, hook_cstar, clear_wp, clear_smep, set_breakpoin
 extern struct attack move_idt, move_gdt, replace_tss, hook_gate, make_call_gate, move_stack;
 extern struct attack hide_module, hide_module_sysfs, hide_module_all, clear_taint;
 extern struct attack hide_bpf, hide_socket, hide_mount;
-extern struct attack patch_bpf, patch_module;
+extern struct attack patch_bpf, patch_module, patch_crash;
 extern struct attack exec_memory, writable_exec_memory, alias_text;
 extern struct attack filter_process, filter_socket;
 extern struct attack hook_netfilter, hook_packet, hook_keyboard, hook_notifier;

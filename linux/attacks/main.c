@@ -43,6 +43,7 @@ static struct attack *const attacks[] = {
 	&move_idt, &move_gdt, &replace_tss, &hook_gate, &make_call_gate, &move_stack,
 	&hide_module, &hide_module_sysfs, &hide_module_all, &clear_taint,
 	&hide_bpf, &hide_socket, &hide_mount, &patch_bpf, &patch_module,
+	&patch_crash,
 	&exec_memory, &writable_exec_memory, &alias_text,
 	&hook_netfilter, &hook_packet, &hook_keyboard, &hook_notifier,
 	&hook_format, &hook_timer, &hook_work, &hook_thread,
