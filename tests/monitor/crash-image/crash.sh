@@ -54,6 +54,5 @@ kexec_unload
 wait_for $((unloaded + 1)) 'crash kernel unloaded' || exit 1
 kyozon events | sed -n 's/.*\(crash kernel [lu][a-z]*\): kexec_crash_image at 0x[0-9a-f]*: /\1: /p' | tail -n 2
 echo "in all: $(kyozon events | grep -c FINDING) findings"
-kyozon status | grep -o 'crash-kernel: .*%' >&2
 rmmod kyozon-attacks
 kyozon unload

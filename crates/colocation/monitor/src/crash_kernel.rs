@@ -25,17 +25,17 @@ use sums::Key;
 
 /// Milliseconds from one page of a pass to the next, and pages in a row after a pause. A page takes some 2,400
 /// instructions.
-const PAGE_MS: u64 = 8;
+const PAGE_MS: u64 = 10;
 const MAX_PAGES_AT_ONCE: u64 = 8;
 /// Pages of a slice while an image is learned.
 const LEARN_PAGES: u64 = 16;
 /// Milliseconds from the beginning of one pass to that of the next, at least.
 const PASS_MS: u64 = 10_000;
 /// Milliseconds between two looks at what Linux says about the image, and at suspects.
-const LOOK_MS: u64 = 100;
+const LOOK_MS: u64 = 200;
 /// Looks in a row that confirm a change, another image, and that there is none: of the last, a load takes time.
 const LOOKS: u32 = 3;
-const NO_IMAGE_LOOKS: u32 = 20;
+const NO_IMAGE_LOOKS: u32 = 10;
 
 const CHANGED: &str = "crash kernel changed";
 const REPLACED: &str = "crash kernel replaced";

@@ -270,8 +270,8 @@ fn an_image_that_was_unloaded_is_forgotten() {
     w.flip(SEGMENTS[0][0]);
     assert_eq!(w.lines(11_000).len(), 1);
     w.set_pointer(0);
-    assert_eq!(w.lines(1_900), [""; 0]);
-    assert_eq!(w.lines(200).len(), 1);
+    assert_eq!(w.lines(1_700), [""; 0]);
+    assert_eq!(w.lines(400).len(), 1);
     assert!(!w.stands(CHANGED, DIRECT + SEGMENTS[0][0]));
     w.fill(7);
     assert_eq!(w.run(60_000), (vec![], 6));
@@ -400,7 +400,7 @@ fn a_large_image_is_judged_in_part() {
     assert_eq!((known.pages, known.unjudged > (1 << 22) - (1 << 16)), (1 << 16, true));
     // What cannot be read is not judged either, and no slice takes more than its pages.
     w.describe(IMAGES[0], 2, &[[AREA, 17 << 20, 17 << 20]]);
-    assert_eq!(w.lines(400), [""; 0]);
+    assert_eq!(w.lines(700), [""; 0]);
     let known = w.check.known.as_ref().unwrap();
     assert!(known.pages == 4353 && known.sums.len() as u64 <= 20 * LEARN_PAGES);
     assert_eq!(w.lines(3_000).len(), 1);
