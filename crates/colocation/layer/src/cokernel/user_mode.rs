@@ -110,8 +110,7 @@ unsafe fn switch() {
 /// Gives user mode the vector registers until the end of the trip, or takes them back. See
 /// [`BootBlock::vectors`](kyozon_abi::layer::BootBlock::vectors).
 pub(crate) extern "C" fn vectors(give: u64) -> i64 {
-    // SAFETY: a service; the layer and kernel mode are built without these registers. What was switched is put back at
-    // the trip's end, also where this is all.
+    // SAFETY: a service; the layer and kernel mode are built without these registers.
     unsafe {
         if give == 0 {
             VECTORS.get().take_back();
@@ -119,8 +118,9 @@ pub(crate) extern "C" fn vectors(give: u64) -> i64 {
             if LAYER_USER_SWITCHED.load(Relaxed) == 0 {
                 switch();
             }
-            VECTORS.get().give();
+            // There is something to put back, also where nothing else is switched.
             LAYER_USER_SWITCHED.store(1, Relaxed);
+            VECTORS.get().give();
         }
     }
     0
@@ -139,8 +139,7 @@ pub(crate) unsafe fn linux_registers() -> LinuxRegisters {
             _ => SAVED.get().as_ref(),
         }
     };
-    // SAFETY: a service.
-    user_state::system_registers(saved, unsafe { VECTORS.get() })
+    user_state::system_registers(saved)
 }
 
 /// On the way out, after [`switch`] or [`vectors`] in this trip.
@@ -148,11 +147,11 @@ pub(crate) unsafe fn linux_registers() -> LinuxRegisters {
 extern "C" fn layer_user_back() {
     // SAFETY: we are leaving: no other code is on the way to user mode.
     unsafe {
-        LAYER_USER_SWITCHED.store(0, Relaxed);
         VECTORS.get().take_back();
         if let Some(saved) = SAVED.get() {
             user_state::to_linux(saved);
         }
+        LAYER_USER_SWITCHED.store(0, Relaxed);
     }
 }
 

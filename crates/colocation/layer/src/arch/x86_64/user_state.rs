@@ -6,6 +6,8 @@
 //! | state | Linux's | while the cokernel has user mode | why |
 //! |---|---|---|---|
 //! | CR0.TS | 0 | 1 | the FPU's registers are Linux's: their use traps, see [`vectors`](super::vectors) |
+//! | CR0.EM, CR4.OSFXSR, EFER.FFXSR | 0, 1, 0 | the same | a Linux that set them otherwise would break the exchange |
+//! | CR4.OSXSAVE | 1 | 0 | no instruction can name the upper halves of the vector registers, or read XCR0 |
 //! | EFER.SCE | 1 | 0 | `syscall` would enter Linux's entry code |
 //! | IA32_SYSENTER_CS | set | 0 | so would `sysenter` |
 //! | PKRU | the task's | 0 | keys are Linux's |
@@ -13,25 +15,30 @@
 //! | FS, GS base | Linux's | the cokernel's | `rdgsbase` would reveal them |
 //! | data selectors, LDT | Linux's | null | `iretq` and user mode change them; the trampoline restores them |
 
-use super::vectors::Vectors;
 use super::CR4_PKE;
 use core::arch::asm;
 use kyozon_abi::layer::{LinuxRegisters, UserState, USER_SWITCHED};
 
 const EFER: u32 = 0xc000_0080;
 const EFER_SCE: u64 = 1;
+/// FXSAVE leaves out the vector registers. AMD APM 2, 3.1.7.
+const EFER_FFXSR: u64 = 1 << 14;
 const SYSENTER_CS: u32 = 0x174;
 const FS_BASE: u32 = 0xc000_0100;
 const GS_BASE: u32 = 0xc000_0101;
 const U_CET: u32 = 0x6a0;
+const CR0_EM: u64 = 1 << 2;
 pub(super) const CR0_TS: u64 = 1 << 3;
+const CR4_OSFXSR: u64 = 1 << 9;
 const CR4_FSGSBASE: u64 = 1 << 16;
+const CR4_OSXSAVE: u64 = 1 << 18;
 const CR4_CET: u64 = 1 << 23;
 
 /// What was saved beside [`UserState`], which the trampoline puts back.
 #[derive(Clone, Copy)]
 pub struct Saved {
     cr0: u64,
+    cr4: u64,
     efer: u64,
     sysenter_cs: u64,
     pkru: u32,
@@ -45,8 +52,17 @@ pub struct Saved {
 
 impl Saved {
     /// Nothing is saved yet.
-    pub const NONE: Self =
-        Self { cr0: 0, efer: 0, sysenter_cs: 0, pkru: 0, u_cet: 0, dr6: 0, fs_base: 0, gs_base: 0 };
+    pub const NONE: Self = Self {
+        cr0: 0,
+        cr4: 0,
+        efer: 0,
+        sysenter_cs: 0,
+        pkru: 0,
+        u_cet: 0,
+        dr6: 0,
+        fs_base: 0,
+        gs_base: 0,
+    };
 }
 
 fn rdmsr(msr: u32) -> u64 {
@@ -83,7 +99,7 @@ fn dr6() -> u64 {
     value
 }
 
-pub(super) fn cr4() -> u64 {
+fn cr4() -> u64 {
     let value;
     // SAFETY: reads a register.
     unsafe { asm!("mov {}, cr4", out(reg) value, options(nomem, nostack, preserves_flags)) };
@@ -92,10 +108,18 @@ pub(super) fn cr4() -> u64 {
 
 /// # Safety
 ///
-/// Only TS may differ from the present value.
+/// Only TS and EM may differ from the present value.
 pub(super) unsafe fn set_cr0(value: u64) {
     // SAFETY: the caller's promise.
     unsafe { asm!("mov cr0, {}", in(reg) value, options(nostack, preserves_flags)) };
+}
+
+/// # Safety
+///
+/// Only OSFXSR and OSXSAVE may differ from the present value.
+unsafe fn set_cr4(value: u64) {
+    // SAFETY: the caller's promise.
+    unsafe { asm!("mov cr4, {}", in(reg) value, options(nostack, preserves_flags)) };
 }
 
 fn pkru() -> u32 {
@@ -148,14 +172,14 @@ unsafe fn set_bases(cr4: u64, fs: u64, gs: u64) {
 }
 
 /// The system registers of this CPU, without the descriptor tables. `saved` is what was switched for user mode, if it
-/// was in this trip, and `vectors` has those that the cokernel asked for.
-pub fn system_registers(saved: Option<&Saved>, vectors: &Vectors) -> LinuxRegisters {
+/// was in this trip.
+pub fn system_registers(saved: Option<&Saved>) -> LinuxRegisters {
     let dr7;
     // SAFETY: reads a register.
     unsafe { asm!("mov {}, dr7", out(reg) dr7, options(nomem, nostack, preserves_flags)) };
     LinuxRegisters {
         cr0: saved.map_or_else(cr0, |saved| saved.cr0),
-        cr4: vectors.linux_cr4(cr4()),
+        cr4: saved.map_or_else(cr4, |saved| saved.cr4),
         efer: saved.map_or_else(|| rdmsr(EFER), |saved| saved.efer),
         star: rdmsr(0xc000_0081),
         lstar: rdmsr(0xc000_0082),
@@ -194,7 +218,7 @@ pub unsafe fn to_cokernel(saved: &mut Saved, linux: &mut UserState) {
     }
     (linux.fs_base, linux.gs_base) = bases(cr4);
     linux.switched = USER_SWITCHED;
-    saved.cr0 = cr0();
+    (saved.cr0, saved.cr4) = (cr0(), cr4);
     saved.dr6 = dr6();
     saved.efer = rdmsr(EFER);
     saved.sysenter_cs = rdmsr(SYSENTER_CS);
@@ -205,8 +229,9 @@ pub unsafe fn to_cokernel(saved: &mut Saved, linux: &mut UserState) {
             asm!("lldt {0:x}", in(reg) 0, options(nostack, preserves_flags));
         }
         set_bases(cr4, saved.fs_base, saved.gs_base);
-        set_cr0(saved.cr0 | CR0_TS);
-        wrmsr(EFER, saved.efer & !EFER_SCE);
+        set_cr0((saved.cr0 | CR0_TS) & !CR0_EM);
+        set_cr4((cr4 | CR4_OSFXSR) & !CR4_OSXSAVE);
+        wrmsr(EFER, saved.efer & !(EFER_SCE | EFER_FFXSR));
         wrmsr(SYSENTER_CS, 0);
         if cr4 & CR4_PKE != 0 {
             saved.pkru = pkru();
@@ -237,6 +262,7 @@ pub unsafe fn to_linux(saved: &mut Saved) {
         }
         wrmsr(SYSENTER_CS, saved.sysenter_cs);
         wrmsr(EFER, saved.efer);
+        set_cr4(saved.cr4);
         set_cr0(saved.cr0);
         if dr6() != saved.dr6 {
             asm!("mov dr6, {}", in(reg) saved.dr6, options(nomem, nostack, preserves_flags));
