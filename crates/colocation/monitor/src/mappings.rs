@@ -96,7 +96,7 @@ pub struct MappingCheck {
     shown: u64,
     /// Executable pages of this pass.
     pages: u64,
-    /// Tables of this pass that may lead to executable pages and cannot be read: Linux keeps its own in System RAM.
+    /// Tables of this pass that may lead to executable or writable pages and cannot be read: Linux keeps its own in System RAM.
     unread: u64,
     /// Looks of this pass. If this one is at the suspects alone: where those begin that were not looked at.
     looks: u32,
@@ -180,14 +180,17 @@ impl MappingCheck {
         // The code that had the last page.
         let mut owned = 0..0;
         let next = scan_mappings(kernel, at, &mut |page| {
+            if !page.is_known {
+                let matters = page.is_executable || page.is_writable;
+                *unread += u64::from(again.is_none() && matters);
+                return;
+            }
+            let is_excused = page.start == VSYSCALL && page.is_user;
+            let is_executable = page.is_executable && !is_excused;
             let meets = |range: &Range<u64>| {
                 range.start < page.physical.saturating_add(page.bytes) && page.physical < range.end
             };
-            if page.is_writable
-                && page.is_known
-                && !page.is_executable
-                && constant.iter().any(meets)
-            {
+            if page.is_writable && !is_executable && constant.iter().any(meets) {
                 let goes_on = alias.end == page.start && !alias.is_empty();
                 if !goes_on || *shown + (alias.end - alias.start) != page.physical {
                     end_piece(alias, confirm, |start| Key::Alias(start, *shown));
@@ -195,11 +198,7 @@ impl MappingCheck {
                 }
                 alias.end = page.start.saturating_add(page.bytes);
             }
-            if !page.is_executable || page.start == VSYSCALL && page.is_user {
-                return;
-            }
-            if !page.is_known {
-                *unread += u64::from(again.is_none());
+            if !is_executable {
                 return;
             }
             *pages += if again.is_none() { page.bytes / PAGE_BYTES } else { 0 };
@@ -287,8 +286,10 @@ fn constant(profile: &Profile<'_>) -> [Range<u64>; 2] {
     let physical = |at: u64| profile.text_physical() + at.wrapping_sub(profile.text_base());
     [("_text", "_etext"), ("__start_rodata", "__end_rodata")].map(|(start, end)| {
         let range = profile.symbol(start).zip(profile.symbol(end));
-        // A page's rest behind the end is Linux's to use.
-        range.map_or(0..0, |(start, end)| physical(start)..physical(end & !(PAGE_BYTES - 1)))
+        // What is behind the end on its page stays read-only, too (`mark_rodata_ro` in Linux's `init_64.c`).
+        range.map_or(0..0, |(start, end)| {
+            physical(start)..physical(end.next_multiple_of(PAGE_BYTES))
+        })
     })
 }
 
@@ -549,13 +550,15 @@ mod tests {
         world.memory.set(OUTSIDE + 8 * 7, 0x20_0000 | EXECUTABLE);
         assert_eq!(world.pass(1), found);
         // At the address that user mode calls.
-        for (user, found) in [(4, false), (0, true)] {
+        for (page, user, found) in
+            [(0x3000, 4, false), (0x3000, 0, true), (TEXT_PHYSICAL | 2, 4, true)]
+        {
             let mut world = World::new();
             let (middle, lowest) = (OUTSIDE + 0x1000, OUTSIDE + 0x2000);
             world.memory.set(fake::physical(TOP) + 8 * 511, UPPER | 7);
             world.memory.set(UPPER + 8 * 511, middle | 7);
             world.memory.set(middle + 8 * 507, lowest | 7);
-            world.memory.set(lowest, 0x3000 | EXECUTABLE | user);
+            world.memory.set(lowest, page | EXECUTABLE | user);
             assert_eq!(world.pass(1).len(), usize::from(found), "{user}");
         }
     }
@@ -600,11 +603,12 @@ mod tests {
         shows(17, TEXT_PHYSICAL + 0x1000, READ_WRITE);
         shows(18, TEXT_PHYSICAL, READ_WRITE);
         shows(20, TEXT_PHYSICAL + 0x7000, READ_WRITE);
+        // The last page of text, behind its end.
+        shows(28, TEXT_PHYSICAL + 0x2000, READ_WRITE);
         world.memory.set(IMAGE + 8 * 6, (TEXT_PHYSICAL + 0x6000) | READ_WRITE | 1 << 63);
         // Read-only mappings, and what is between and behind them.
         shows(22, TEXT_PHYSICAL + 0x1000, EXECUTABLE);
-        shows(23, TEXT_PHYSICAL + 0x2000, READ_WRITE);
-        shows(24, TEXT_PHYSICAL + 0x5000, READ_WRITE);
+        shows(24, TEXT_PHYSICAL + 0x3000, READ_WRITE);
         shows(25, TEXT_PHYSICAL + 0x8000, READ_WRITE);
         shows(26, TEXT_PHYSICAL - 0x1000, READ_WRITE);
         assert_eq!(
@@ -614,6 +618,7 @@ mod tests {
                 "read-only memory mapped writable, _text: , 2 pages, nobody",
                 "read-only memory mapped writable, _text: , 1 pages, nobody",
                 "read-only memory mapped writable, __start_rodata+0x1000: , 1 pages, nobody",
+                "read-only memory mapped writable, _text+0x2000: , 1 pages, nobody",
             ]
         );
         assert!(Check::<FakeMemory>::stands(&world.check, ALIAS, CODE + 0x1_0000));
