@@ -39,7 +39,7 @@ mod wants;
 mod window;
 mod writes;
 
-use crate::check::{About, Budget, Check, Coverage, Make, Pace, Repairs, Step, Watched};
+use crate::check::{About, Budget, Check, Coverage, Make, Repairs, Step, Watched};
 use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::memory::{KernelMemory, PAGE_BYTES};
@@ -101,11 +101,11 @@ struct Watch {
     /// Of each page: in which of the passes it has its turn, which Linux must not know; whether it was written since.
     turns: Vec<u8>,
     written: Vec<bool>,
-    pace: Pace,
+    /// How the looks of a pass are spread, if they are.
+    pace: Option<Spread>,
     /// Writes are seen; and the number of passes that look at all pages nevertheless, since some were not judged.
     is_watched: bool,
     whole_passes: u32,
-    in_pass: bool,
     /// The look at a page that the last slice did not complete.
     look: Option<FirstLook>,
     /// The page whose closer look was left to the next slice.
@@ -121,9 +121,42 @@ struct Watch {
 /// Passes that together look at every page if writes are seen: these are found by their writes. The rest serves against
 /// what writes without the processor.
 const WATCHED_PARTS: u64 = 8;
-/// Steps from the beginning of one pass to that of the next; the same if writes are seen.
-const PACE: u32 = 75;
-const WATCHED_PACE: u32 = 50;
+/// Milliseconds that a pass takes, and the same if writes are seen.
+const PASS_MS: u64 = 750;
+const WATCHED_PASS_MS: u64 = 500;
+/// Milliseconds of a step where there is no clock: the default.
+const STEP_MS: u64 = 10;
+
+/// The looks of a pass, spread evenly over the time that it takes: a rest between passes would be a time in which
+/// Linux knows that no page is looked at.
+#[derive(Clone, Copy, Debug)]
+struct Spread {
+    pass_ms: u64,
+    /// Milliseconds of this pass: those of its steps.
+    passed: u64,
+    /// The clock at the last step, 0 for none.
+    clock: u64,
+}
+
+impl Spread {
+    fn over(pass_ms: u64) -> Self {
+        Self { pass_ms, passed: 0, clock: 0 }
+    }
+
+    /// Counts a step at `clock` milliseconds, 0 if there is no clock.
+    fn step(&mut self, clock: u64) {
+        self.passed += match (core::mem::replace(&mut self.clock, clock), clock) {
+            (_, 0) | (0, _) => STEP_MS,
+            (last, now) => now.wrapping_sub(last),
+        };
+    }
+
+    /// The number of looks, of `count` in a pass, that are due by now.
+    fn due(&self, count: usize) -> usize {
+        let due = count as u64 * self.passed / self.pass_ms;
+        usize::try_from(due).unwrap_or(usize::MAX)
+    }
+}
 
 /// Percentage of the first pass at the beginning of its phases after the copy.
 const FIND_SITES_FROM: u64 = 30;
@@ -131,8 +164,8 @@ const VERIFY_FROM: u64 = 35;
 const COMPARE_FROM: u64 = 60;
 
 impl TextCheck {
-    /// The check for a kernel with `profile`. Its passes follow the order of addresses, without rests between them; see
-    /// [`TextCheck::in_random_order`] and [`TextCheck::with_rests`].
+    /// The check for a kernel with `profile`. Its passes follow the order of addresses, as fast as they can; see
+    /// [`TextCheck::in_random_order`] and [`TextCheck::spread`].
     ///
     /// # Errors
     ///
@@ -153,10 +186,9 @@ impl TextCheck {
             looked: 0,
             turns: (0..baseline.page_count()).map(|page| page as u8).collect(),
             written: vec![false; baseline.page_count()],
-            pace: Pace::every(0),
+            pace: None,
             is_watched: false,
             whole_passes: 0,
-            in_pass: false,
             look: None,
             waiting: None,
             baseline,
@@ -178,10 +210,10 @@ impl TextCheck {
         Self { watch: Watch { order, turns, ..self.watch }, ..self }
     }
 
-    /// Passes begin at a fixed pace.
+    /// Each pass takes a fixed time.
     #[must_use]
-    pub fn with_rests(self) -> Self {
-        Self { watch: Watch { pace: Pace::every(PACE), ..self.watch }, ..self }
+    pub fn spread(self) -> Self {
+        Self { watch: Watch { pace: Some(Spread::over(PASS_MS)), ..self.watch }, ..self }
     }
 
     /// Number of sites found.
@@ -254,9 +286,14 @@ impl Watch {
         }
     }
 
-    /// Whether this step is one between passes; there is none until writes that were not judged are made up for.
-    fn rests(&mut self) -> bool {
-        self.whole_passes == 0 && self.pace.rests(self.in_pass)
+    /// The place in the order of this pass up to which looks are due. All are, until writes that were not judged are
+    /// made up for.
+    fn due(&self) -> usize {
+        let pages = self.baseline.page_count();
+        match &self.pace {
+            Some(pace) if self.whole_passes == 0 => pace.due(pages),
+            _ => pages,
+        }
     }
 
     /// Whether this pass leaves `page` out: half of the names, in turn, or most pages if writes are seen and none was
@@ -280,8 +317,8 @@ impl Watch {
         mut place: usize,
         budget: &mut dyn Budget,
     ) -> (usize, Option<FirstLook>) {
-        let count = self.baseline.page_count();
-        while place < count {
+        let (count, due) = (self.baseline.page_count(), self.due());
+        while place < count.min(due) {
             let page = self.order.take(place, count);
             if self.leaves_out(page) {
                 place += 1;
@@ -460,15 +497,19 @@ impl Watch {
                 break;
             }
         }
-        if self.rests() {
-            return Step::Rests;
+        if let Some(pace) = &mut self.pace {
+            pace.step(budget.clock_ms());
         }
-        self.in_pass = true;
         loop {
+            if self.look.is_none()
+                && matches!(self.phase, Phase::Watch(at) if at >= self.due() && at < self.baseline.page_count())
+            {
+                return Step::Rests;
+            }
             if let Some(pages) = self.advance(rules, budget, found, retries) {
                 self.pass += 1;
                 self.whole_passes = self.whole_passes.saturating_sub(1);
-                self.in_pass = false;
+                self.pace.iter_mut().for_each(|pace| pace.passed = 0);
                 self.learned = 100;
                 return Step::Done(pages);
             }
@@ -492,7 +533,7 @@ impl Make for TextCheck {
     };
 
     fn make(profile: &Profile<'_>, seed: u64) -> Result<Self, ProfileError> {
-        Ok(Self::new(profile)?.in_random_order(seed).with_rests())
+        Ok(Self::new(profile)?.in_random_order(seed).spread())
     }
 }
 
@@ -519,7 +560,7 @@ impl<M: KernelMemory> Check<M> for TextCheck {
 
     fn sees_writes(&mut self, all: bool) {
         if all {
-            self.watch.pace = Pace::every(WATCHED_PACE);
+            self.watch.pace = Some(Spread::over(WATCHED_PASS_MS));
             self.watch.is_watched = true;
         }
         // Nor were the writes until now.

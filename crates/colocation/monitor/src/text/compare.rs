@@ -214,8 +214,8 @@ const GROUP: u32 = 8;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FirstLook {
     pub page: usize,
-    /// The blocks that differ and were not explained yet, once they are known.
-    blocks: Option<u64>,
+    /// The blocks before it were looked at.
+    block: usize,
     /// The block that was explained last, and the bits behind it that were judged with it.
     judged: (usize, u64),
     differs: bool,
@@ -223,7 +223,7 @@ pub(super) struct FirstLook {
 
 impl FirstLook {
     pub fn new(page: usize) -> Self {
-        Self { page, blocks: None, judged: (0, 0), differs: false }
+        Self { page, block: 0, judged: (0, 0), differs: false }
     }
 
     /// Goes on with the comparison; `None` if the slice is over before the page.
@@ -241,10 +241,10 @@ impl FirstLook {
             return Some(FirstSight::Unclear);
         };
         let mut walk = StepWalk { page, live, copy, sites, next: sites.first(self.page) };
-        let mut blocks = match self.blocks {
-            Some(blocks) => blocks,
-            None => memory.differing_blocks(physical, copy).unwrap_or(0),
+        let Some(all) = memory.differing_blocks(physical, copy) else {
+            return Some(FirstSight::Unclear);
         };
+        let mut blocks = all & u64::MAX << self.block;
         for turn in 1.. {
             if blocks == 0 {
                 break;
@@ -260,7 +260,7 @@ impl FirstLook {
             self.judged = (block, judged);
             blocks &= blocks - 1;
             if turn % GROUP == 0 && blocks != 0 && budget.spent() {
-                self.blocks = Some(blocks);
+                self.block = block + 1;
                 return None;
             }
         }
