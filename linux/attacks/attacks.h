@@ -26,7 +26,7 @@ struct attack {
 };
 
 extern struct attack hide_list, hide_forged, hide_list_pid, hide_again;
-extern struct attack hide_twice, hide_thread, hide_handler, hide_probe;
+extern struct attack hide_twice, hide_all, hide_thread, hide_handler, hide_probe;
 extern struct attack patch_text, patch_rodata, patch_swapped, patch_behind, filter_symbol;
 extern struct attack hook_lstar, hook_cstar, clear_wp, clear_smep, set_breakpoint;
 extern struct attack move_idt, move_gdt, replace_tss, hook_gate, make_call_gate, move_stack;

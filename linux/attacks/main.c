@@ -36,7 +36,7 @@
 
 static struct attack *const attacks[] = {
 	&hide_list, &hide_forged, &hide_list_pid, &hide_again, &hide_twice,
-	&hide_thread, &hide_handler, &hide_probe,
+	&hide_all, &hide_thread, &hide_handler, &hide_probe,
 	&patch_text, &patch_rodata, &patch_swapped, &patch_behind, &filter_symbol,
 	&filter_process, &filter_socket,
 	&hook_lstar, &hook_cstar, &clear_wp, &clear_smep, &set_breakpoint,

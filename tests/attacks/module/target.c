@@ -3,6 +3,10 @@
  *
  *   target run FILE	a process of user 1234 with a second thread of user 1235; writes both PIDs to FILE
  *			and appends a byte every 100 ms as a sign of life; ends when the file is removed
+ *   target busy FILE	a process of user 1234 with one thread and its own session that computes when no other
+ *			process does; writes its PID to FILE; ends when the file is removed
+ *   target idle FILE	the same, and it sleeps
+ *   target member FILE	the same, and it sleeps in its parent's session
  *   target listed USER	succeeds if Linux's walk over all threads finds one of USER
  *   target whoami	prints getuid() as user 1234
  */
@@ -51,10 +55,31 @@ static int run(const char *name)
 	return 0;
 }
 
+static int alone(const char *name, int has_session, int computes)
+{
+	int file = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	struct stat now;
+
+	if (file < 0 || (has_session && setsid() < 0) || nice(19) < 0)
+		return 1;
+	become(1234);
+	dprintf(file, "%d\n", getpid());
+	while (!fstat(file, &now) && now.st_nlink > 0)
+		if (!computes)
+			usleep(100000);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "run"))
 		return run(argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "busy"))
+		return alone(argv[2], 1, 1);
+	if (argc == 3 && !strcmp(argv[1], "idle"))
+		return alone(argv[2], 1, 0);
+	if (argc == 3 && !strcmp(argv[1], "member"))
+		return alone(argv[2], 0, 0);
 	if (argc == 3 && !strcmp(argv[1], "listed"))
 		return getpriority(PRIO_USER, atoi(argv[2])) == -1;
 	if (argc == 2 && !strcmp(argv[1], "whoami")) {
