@@ -11,7 +11,7 @@ use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
 use crate::profile::{Profile, ProfileError};
 use crate::tasks::listing;
-use crate::walk::Areas;
+use crate::walk::{is_in_mask, Areas};
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -114,7 +114,7 @@ impl Layout {
         let mut busy = BTreeSet::new();
         for number in 0.. {
             let Some(area) = self.areas.of(kernel, number) else { break };
-            let is_in = |mask| is_in(kernel, mask, number);
+            let is_in = |mask| is_in_mask(kernel, mask, number);
             let (Some(is_possible), Some(is_online)) = (is_in(self.possible), is_in(self.online))
             else {
                 all.is_complete = false;
@@ -156,12 +156,6 @@ impl Layout {
     }
 }
 
-/// Whether the mask at `mask` has the CPU `number`; `None` if it cannot be read.
-fn is_in<M: KernelMemory>(kernel: &Kernel<'_, M>, mask: u64, number: u64) -> Option<bool> {
-    let word = kernel.u64(mask.wrapping_add(number / 64 * 8))?;
-    Some(word >> (number % 64) & 1 != 0)
-}
-
 /// Walks over the CPUs, and over all lists of tasks, once; `None` if the kernel does not describe its CPUs.
 ///
 /// # Errors
@@ -171,7 +165,7 @@ pub fn list<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Result<Option<Cpus>, Pro
     let Some(layout) = Layout::new(kernel.profile) else { return Ok(None) };
     // Before the lists: a task that begins later is in none of them.
     let (mut all, mut unlisted) = layout.walk(kernel);
-    let listed = listing::list(kernel)?;
+    let listed = listing::in_lists(kernel)?;
     all.is_complete &= listed.is_complete;
     listed.tasks.iter().for_each(|task| {
         unlisted.remove(&task.address);

@@ -1,11 +1,13 @@
 //! The check `tasks`: finds tasks that are missing from a structure where Linux keeps tasks (cross-view validation).
 //!
 //! A hidden task is unlinked from some structures and keeps running. Each structure is a *view* of the tasks: the
-//! process list, the thread list of each process, the PID index (`init_pid_ns.idr`) with the lists at each PID, and the
-//! cgroup lists. A pass records which views have each task. A task that a view lacks is a *suspect*. Later slices look
-//! at it again, one task at a time. It is reported after [`CONFIRM_RECHECKS`] consecutive looks in which the same task
-//! was missing, the locks of the structures were free, and the task was neither new nor dead. Attackers can forge each
-//! of these excuses, so none is believed for ever.
+//! process list, the thread list of each process, the PID index (`init_pid_ns.idr`) with the lists at each PID, and
+//! the cgroup lists. A pass records which views have each task. It also visits the CPUs' run queues, which have
+//! every task that runs, and by samples what leads from one process to another: a parent's children, process groups
+//! and sessions. A task that a view lacks is a *suspect*. Later slices look at it again, one task at a time. It is
+//! reported after [`CONFIRM_RECHECKS`] consecutive looks in which the same task was missing, the locks of the
+//! structures were free, and the task was neither new nor dead. Attackers can forge each of these excuses, so none
+//! is believed for ever.
 //!
 //! The tasks of a pass are also judged by what they may do (`privileges`).
 //!
@@ -17,6 +19,7 @@ mod list_cursor;
 pub mod listing;
 mod pass;
 mod privileges;
+mod queues;
 mod repair;
 mod report;
 mod seen;
@@ -39,6 +42,7 @@ use pass::{Damage, Pass, Progress};
 use privileges::Privileges;
 use seen::SeenTasks;
 use suspect::{Recheck, SuspectTask};
+use task::Identity;
 
 /// Maximum number of tasks that a pass records, in 0.5 to 1 MiB of memory. If there are more, each pass judges a random
 /// part of them.
@@ -47,6 +51,8 @@ pub const MAX_TASKS: usize = 1 << 16;
 pub const CONFIRM_RECHECKS: u32 = 3;
 /// Steps from the beginning of one pass to that of the next, while nobody is suspected.
 const PACE: u32 = 20;
+/// A pass walks the children of one in `1 << RELATIVES` tasks, and so many of the process groups and sessions.
+const RELATIVES: u32 = 2;
 /// Maximum number of suspects, and of suspects looked at per slice.
 const MAX_SUSPECTS: usize = 64;
 const SUSPECTS_PER_SLICE: usize = 16;
@@ -79,6 +85,12 @@ pub(crate) mod view {
     pub const TGID: u8 = 16;
     /// The cgroup lists.
     pub const CGROUP: u8 = 32;
+    /// A CPU's run queue; no task must be in one.
+    pub const QUEUE: u8 = 64;
+    /// The views of all tasks, or of all processes: one of them has every task that Linux knows.
+    pub const LISTED: u8 = TASKS | PID | TGID | CGROUP;
+    /// All of them.
+    pub const ALL: u8 = LISTED | THREADS | GROUP | QUEUE;
     /// The name of each view in findings.
     pub const NAMES: [(u8, &str); 6] = [
         (TASKS, "the process list"),
@@ -116,6 +128,9 @@ pub struct TaskCheck {
     set_aside: Vec<u64>,
     set_aside_before: Vec<u64>,
     damaged: Vec<DamagedList>,
+    /// Tasks with an excuse that no list of all tasks has: those of this pass, and of the one before.
+    unlisted: Vec<Identity>,
+    unlisted_before: Vec<Identity>,
     privileges: Privileges,
     coverage: Coverage,
 }
@@ -135,7 +150,7 @@ impl TaskCheck {
         let layout = TaskLayout::new(profile)?;
         let mut random = Random::new(seed);
         Ok(Self {
-            pass: Pass::new(&layout, &mut random, 0),
+            pass: Pass::new(&layout, &mut random, 0, RELATIVES),
             in_pass: false,
             pace: Pace::every(PACE),
             layout,
@@ -148,6 +163,8 @@ impl TaskCheck {
             set_aside: Vec::new(),
             set_aside_before: Vec::new(),
             damaged: Vec::new(),
+            unlisted: Vec::new(),
+            unlisted_before: Vec::new(),
             privileges: Privileges::new(profile, tasks),
             coverage: Coverage { learning: true, ..Coverage::default() },
         })
@@ -173,7 +190,8 @@ impl TaskCheck {
             Recheck::Busy => *retries += 1,
             Recheck::Unsure => {}
             Recheck::Confirmed(missing) => {
-                let mut finding = report::finding(kernel, &self.layout, suspect.identity, missing);
+                let SuspectTask { identity, seen_in, .. } = *suspect;
+                let mut finding = report::finding(kernel, &self.layout, identity, missing, seen_in);
                 if self.hooks.any(kernel) {
                     (finding.repairs, finding.held) = (Vec::new(), HOOKED);
                 }
@@ -183,16 +201,24 @@ impl TaskCheck {
         self.next_suspect += 1;
     }
 
-    /// Judges a task that the views `bits` have.
+    /// Judges a task that the views `bits` have. One that ends has its CPU for some time after Linux has removed it
+    /// from all lists: its excuse is not examined before the next pass sees it again.
     fn judge<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, task: u64, bits: u8) {
         self.privileges.look(kernel, &self.layout, task);
         let verdict = suspect::judge(kernel, &self.layout, task, bits, self.pass.incomplete);
         let unreached = verdict.as_ref().map_or(0, |suspect| suspect.unreached);
         if let Some(known) = self.suspects.iter_mut().find(|suspect| suspect.identity.task == task)
         {
-            return known.another_pass(unreached);
+            return known.another_pass(bits, unreached);
         }
         if let Some(suspect) = verdict {
+            let is_ending = bits & view::LISTED == 0 && suspect.is_excused();
+            if is_ending && !self.unlisted_before.contains(&suspect.identity) {
+                if self.unlisted.len() < MAX_SUSPECTS {
+                    self.unlisted.push(suspect.identity);
+                }
+                return;
+            }
             if self.set_aside_before.contains(&task) {
                 self.set_aside.push(task);
             }
@@ -271,10 +297,11 @@ impl TaskCheck {
         self.coverage.unjudged = self.pass.unjudged + self.privileges.lacking();
         self.coverage.restarts += self.pass.restarts;
         let count = self.seen.clear(&mut self.random);
-        self.pass = Pass::new(&self.layout, &mut self.random, self.pass.highest_pid);
+        self.pass = Pass::new(&self.layout, &mut self.random, self.pass.highest_pid, RELATIVES);
         self.judging = None;
         self.suspects.iter_mut().for_each(SuspectTask::pass_ended);
         self.set_aside_before = core::mem::take(&mut self.set_aside);
+        self.unlisted_before = core::mem::take(&mut self.unlisted);
         Some(count as u64)
     }
 }
@@ -282,7 +309,7 @@ impl TaskCheck {
 impl Make for TaskCheck {
     const ABOUT: About = About {
         name: "tasks",
-        wants: &[wants::WANTS, privileges::WANTS],
+        wants: &[wants::WANTS, queues::WANTS, privileges::WANTS],
         share: 8,
         pass_ms: 200,
         repairs: Repairs::OnIntactCode,

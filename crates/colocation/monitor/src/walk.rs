@@ -13,7 +13,7 @@ use crate::memory::KernelMemory;
 use crate::profile::{Profile, ProfileError};
 use alloc::format;
 
-pub(crate) use areas::Areas;
+pub(crate) use areas::{is_in_mask, Areas};
 pub use list::{HashWalk, ListWalk, Lists};
 pub(crate) use mappings::{scan_mappings, Mapping};
 pub(crate) use tree::Trees;

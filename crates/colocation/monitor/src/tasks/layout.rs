@@ -1,5 +1,6 @@
 //! Addresses and offsets that the check needs, looked up once.
 
+use super::queues::QueueLayout;
 use super::view;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
@@ -62,6 +63,18 @@ pub struct SignalLayout {
     pub work: u64,
 }
 
+/// Where a task's relatives are. Every process is among its parent's children, and in the lists of its process group
+/// and its session at their PIDs.
+#[derive(Clone, Copy, Debug)]
+pub struct RelativeLayout {
+    /// Offsets in `task_struct`.
+    pub children: u64,
+    pub sibling: u64,
+    /// Offsets in `task_struct` and `pid` of what `pid_links` and `tasks` have for groups and sessions.
+    pub links: [u64; 2],
+    pub lists: [u64; 2],
+}
+
 /// Addresses of variables and offsets of members.
 #[derive(Clone, Debug)]
 pub struct TaskLayout {
@@ -102,6 +115,9 @@ pub struct TaskLayout {
     pub groups: Option<CgroupLayout>,
     /// What ends a process; `None` if the kernel does not describe it.
     pub signals: Option<SignalLayout>,
+    /// Where else a task is; `None` if the kernel does not describe it.
+    pub queues: Option<QueueLayout>,
+    pub relatives: Option<RelativeLayout>,
 }
 
 impl TaskLayout {
@@ -156,6 +172,8 @@ impl TaskLayout {
             pid_count: offset(profile, "pid", "count")?,
             groups: groups(profile).ok(),
             signals: signals(profile),
+            queues: QueueLayout::new(profile),
+            relatives: relatives(profile, node),
         })
     }
 
@@ -182,6 +200,20 @@ fn signals(profile: &Profile<'_>) -> Option<SignalLayout> {
         lock: offset("sighand_struct", "siglock")?,
         waiting: offset("task_struct", "pending.signal")?,
         work: offset("task_struct", "thread_info.flags").filter(|offset| offset % 8 == 0)?,
+    })
+}
+
+/// `node`: the size of a list's node.
+fn relatives(profile: &Profile<'_>, node: u64) -> Option<RelativeLayout> {
+    let offset = |structure, path| profile.field(structure, path).map(|field| field.offset);
+    let kind = |name| profile.constant(name).filter(|kind| *kind < 16);
+    let kinds = [kind("PIDTYPE_PGID")?, kind("PIDTYPE_SID")?];
+    let (links, lists) = (offset("task_struct", "pid_links")?, offset("pid", "tasks")?);
+    Some(RelativeLayout {
+        children: offset("task_struct", "children")?,
+        sibling: offset("task_struct", "sibling")?,
+        links: kinds.map(|kind| links + kind * node),
+        lists: kinds.map(|kind| lists + kind * 8),
     })
 }
 

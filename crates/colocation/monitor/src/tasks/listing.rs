@@ -51,10 +51,22 @@ pub struct Tasks {
 ///
 /// [`ProfileError`] if the profile lacks something that the walk needs.
 pub fn list<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Result<Tasks, ProfileError> {
+    walk(kernel, TaskLayout::new(kernel.profile)?)
+}
+
+/// The same, without the run queues and what leads from one process to another: the tasks that Linux knows.
+pub(crate) fn in_lists<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Result<Tasks, ProfileError> {
     let layout = TaskLayout::new(kernel.profile)?;
+    walk(kernel, TaskLayout { queues: None, relatives: None, ..layout })
+}
+
+fn walk<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: TaskLayout,
+) -> Result<Tasks, ProfileError> {
     let mut random = Random::new(0);
     let mut seen = SeenTasks::new(MAX_TASKS, &mut random);
-    let mut pass = Pass::new(&layout, &mut random, 0);
+    let mut pass = Pass::new(&layout, &mut random, 0, 0);
     while pass.advance(kernel, &layout, &mut seen) == Progress::More {}
     let found = (0..seen.slots()).filter_map(|slot| seen.take(slot));
     let mut tasks: Vec<Task> = found

@@ -22,6 +22,8 @@ const MAX_SETS_PER_BUCKET: u32 = 256;
 const MAX_NODES: u32 = 8 * MAX_PID as u32;
 /// Maximum number of damaged lists that a pass records.
 const MAX_DAMAGES: usize = 16;
+/// Maximum number of processes of a process group or session that are visited; new ones come first.
+const MAX_MEMBERS: u32 = 128;
 
 /// Whether a pass has more to walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,8 @@ enum Stage {
         first: u64,
     },
     Cgroups(GroupPosition),
+    /// The run queues: the next CPU.
+    Queues(u64),
 }
 
 /// A position in the cgroup hash table.
@@ -90,6 +94,10 @@ pub struct Pass {
     /// Walks over the threads of `process`; they come before the current stage continues.
     threads: [Option<ListCursor>; 2],
     process: Option<(u64, Stamp)>,
+    /// The walk over the children of a thread, which comes before all else.
+    children: Option<ListCursor>,
+    /// The pass walks the children of one in `1 << sample` tasks, and so many process groups and sessions.
+    sample: u32,
     /// Nodes that the pass may still visit.
     remaining_nodes: u32,
     /// Views that this pass could not walk completely; no task counts as unreached by them.
@@ -104,8 +112,9 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// A pass whose order depends on `random`; `highest_pid` is that of the pass before.
-    pub fn new(layout: &TaskLayout, random: &mut Random, highest_pid: u64) -> Self {
+    /// A pass whose order depends on `random`; `highest_pid` is that of the pass before. It visits the relatives of one
+    /// in `1 << sample` tasks.
+    pub fn new(layout: &TaskLayout, random: &mut Random, highest_pid: u64, sample: u32) -> Self {
         let cursor =
             ListCursor::new(layout.init_task.wrapping_add(layout.tasks), layout.tasks, view::TASKS);
         let from = 1 + random.below(highest_pid);
@@ -117,11 +126,16 @@ impl Pass {
             let first = random.below(groups.buckets);
             stages.push(Stage::Cgroups(GroupPosition::bucket(first, 0)));
         }
+        if layout.queues.is_some() {
+            stages.push(Stage::Queues(0));
+        }
         random.shuffle(&mut stages);
         Self {
             stages,
             threads: [None; 2],
             process: None,
+            children: None,
+            sample,
             remaining_nodes: MAX_NODES,
             incomplete: 0,
             damages: Vec::new(),
@@ -156,6 +170,11 @@ impl Pass {
                 }
             }
         }
+        // The parent may have ended: no cursor leads back to its list.
+        if let Some(cursor) = self.children.take_if(|cursor| !cursor.is_valid(kernel, layout)) {
+            restarts += 1;
+            self.restart_children(kernel, layout, cursor);
+        }
         match self.stages.last_mut() {
             Some(Stage::Processes(cursor)) if !cursor.is_valid(kernel, layout) => {
                 restarts += 1;
@@ -189,6 +208,10 @@ impl Pass {
             return Progress::Done;
         };
         self.remaining_nodes = remaining;
+        if self.children.is_some() {
+            self.next_child(kernel, layout, seen);
+            return Progress::More;
+        }
         if let Some(at) = self.threads.iter().position(Option::is_some) {
             self.next_thread(kernel, layout, seen, at);
             return Progress::More;
@@ -212,6 +235,11 @@ impl Pass {
             Stage::Cgroups(position) => layout.groups.as_ref().and_then(|groups| {
                 let next = self.next_in_group(kernel, layout, groups, seen, position);
                 (next.done < groups.buckets).then_some(Stage::Cgroups(next))
+            }),
+            Stage::Queues(cpu) => layout.queues.and_then(|queues| {
+                let mut found = |task| meet(kernel, layout, seen, task, view::QUEUE);
+                let is_more = queues.visit(kernel, &layout.lists, cpu, &mut found);
+                is_more.then_some(Stage::Queues(cpu + 1))
             }),
         };
         self.stages.extend(next);
@@ -301,6 +329,9 @@ impl Pass {
         self.threads[at] = match cursor.next(kernel, layout) {
             Ok(Some(task)) => {
                 seen.add(task, cursor.view);
+                if cursor.view == view::THREADS && seen.samples(task, self.sample) {
+                    self.children = children(kernel, layout, task);
+                }
                 Some(cursor)
             }
             Ok(None) => None,
@@ -310,6 +341,62 @@ impl Pass {
                 None
             }
         };
+    }
+
+    /// Visits the next child of a thread.
+    fn next_child<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &TaskLayout,
+        seen: &mut SeenTasks,
+    ) {
+        let Some(mut cursor) = self.children.take() else { return };
+        match cursor.next(kernel, layout) {
+            // A child is a process. What is none was in the list before its memory became another thing's.
+            Ok(Some(child)) if is_leader(kernel, layout, child) => {
+                meet(kernel, layout, seen, child, 0);
+                self.children = Some(cursor);
+            }
+            Ok(None) => {}
+            _ => self.restart_children(kernel, layout, cursor),
+        }
+    }
+
+    /// Begins the walk over a thread's children once more, unless that happened too often or the thread has ended.
+    fn restart_children<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &TaskLayout,
+        mut cursor: ListCursor,
+    ) {
+        let parent =
+            layout.relatives.map(|relatives| cursor.head().wrapping_sub(relatives.children));
+        let state = parent.and_then(|parent| TaskState::read(kernel, layout, parent));
+        let lives =
+            state.is_some_and(|state| state.is_in_use(kernel, layout) && !state.is_exiting());
+        self.children = (lives && cursor.retry()).then_some(cursor);
+    }
+
+    /// Visits the process group and the session whose number `pid` is.
+    fn visit_members<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        layout: &TaskLayout,
+        seen: &mut SeenTasks,
+        pid: u64,
+    ) {
+        let Some(relatives) = layout.relatives.filter(|_| seen.samples(pid, self.sample)) else {
+            return;
+        };
+        for (list, link) in relatives.lists.into_iter().zip(relatives.links) {
+            let mut walk = HashWalk::new(pid.wrapping_add(list), &layout.lists, MAX_MEMBERS);
+            while let Ok(Some(node)) = walk.next(kernel, &layout.lists) {
+                let task = node.wrapping_sub(link);
+                if is_leader(kernel, layout, task) {
+                    meet(kernel, layout, seen, task, 0);
+                }
+            }
+        }
     }
 
     fn next_pid<M: KernelMemory>(
@@ -339,6 +426,7 @@ impl Pass {
                         }
                     }
                 }
+                self.visit_members(kernel, layout, seen, pid);
                 Some(Stage::Pids { next: index + 1, stop, first })
             }
             Ok(XArrayEntry::Gap(index)) => Some(Stage::Pids { next: index, stop, first }),
@@ -401,4 +489,44 @@ impl Pass {
             Ok(None) | Err(_) => next_bucket,
         }
     }
+}
+
+/// Records a task that was met in the view `bits`, or, with 0, by way of another task, and the process of a thread. The
+/// threads of a process that no view has are found when it is put back.
+fn meet<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &TaskLayout,
+    seen: &mut SeenTasks,
+    task: u64,
+    bits: u8,
+) {
+    // Linux runs meanwhile: what is in a task's place may be anything.
+    if Stamp::read(kernel, layout, task).is_none() {
+        return;
+    }
+    let Some(leader) = kernel.u64(task.wrapping_add(layout.group_leader)) else { return };
+    if !seen.covers(leader) {
+        return;
+    }
+    seen.add(task, bits);
+    if leader != task && is_leader(kernel, layout, leader) {
+        seen.add(leader, 0);
+    }
+}
+
+/// Whether the task at `task` is the first thread of a process.
+fn is_leader<M: KernelMemory>(kernel: &Kernel<'_, M>, layout: &TaskLayout, task: u64) -> bool {
+    kernel.u64(task.wrapping_add(layout.group_leader)) == Some(task)
+}
+
+/// A cursor on the children of the thread at `task`, if it has some.
+fn children<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &TaskLayout,
+    task: u64,
+) -> Option<ListCursor> {
+    let relatives = layout.relatives?;
+    let head = task.wrapping_add(relatives.children);
+    let first = layout.lists.next(kernel, head)?;
+    (first != head).then(|| ListCursor::new(head, relatives.sibling, 0))
 }

@@ -25,12 +25,13 @@ pub fn names(views: u8) -> String {
     text
 }
 
-/// The finding for a task that is missing from `views`.
+/// The finding for a task that is missing from `views`; a pass saw it in those of `seen_in`.
 pub fn finding<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TaskLayout,
     identity: Identity,
     views: u8,
+    seen_in: u8,
 ) -> Finding {
     let task = TaskState::read(kernel, layout, identity.task);
     let start = kernel.u64(identity.task.wrapping_add(layout.start_time));
@@ -47,9 +48,17 @@ pub fn finding<M: KernelMemory>(
         }
         _ => String::new(),
     };
-    let others = layout.expected(leads) & !views;
-    let found =
-        if others == 0 { "in none".to_string() } else { format!("only in {}", names(others)) };
+    // An exit takes the task from its control group early.
+    let left_group = view::CGROUP & !seen_in;
+    let others = layout.expected(leads) & !views & !left_group;
+    let found = match others {
+        0 if seen_in & view::QUEUE != 0 => "only in a CPU's run queue".to_string(),
+        0 if seen_in & view::ALL == 0 => {
+            "only by its parent, process group, session or threads".to_string()
+        }
+        0 => "in none".to_string(),
+        _ => format!("only in {}", names(others)),
+    };
     let kind = if leads { "pid" } else { "tid" };
     let number = if identity.shows_another_pid() {
         format!("{} (its pid structure: {})", identity.shown_pid, identity.pid)

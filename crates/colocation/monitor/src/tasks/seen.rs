@@ -63,6 +63,11 @@ impl SeenTasks {
         self.hash(leader) >> 56 & (self.parts - 1) == self.part
     }
 
+    /// Whether a random sample of one in `1 << bits` addresses, another one in each pass, has `address`.
+    pub fn samples(&self, address: u64, bits: u32) -> bool {
+        self.hash(address) >> 40 & ((1 << bits) - 1) == 0
+    }
+
     /// Adds `bits` to those of `address` and returns the old ones; `None` if the set has no room for it.
     pub fn add(&mut self, address: u64, bits: u8) -> Option<u8> {
         if address & TOP != TOP {

@@ -69,6 +69,8 @@ pub struct SuspectTask {
     pub identity: Identity,
     /// Lists whose walk did not reach the task in the last pass, although it appears linked.
     pub unreached: u8,
+    /// The views that the last pass saw it in.
+    pub seen_in: u8,
     excuse: Excuse,
     /// Whether it has been reported.
     pub reported: bool,
@@ -186,7 +188,9 @@ pub fn lacking<M: KernelMemory>(
         return None;
     }
     let missing = missing_views(kernel, layout, identity, task);
-    let unreached = lacking & LISTS & !missing & !incomplete;
+    // A task that no list of all tasks had has begun behind these walks, or the PID index lacks it.
+    let is_listed = bits & view::LISTED != 0;
+    let unreached = if is_listed { lacking & LISTS & !missing & !incomplete } else { 0 };
     (missing | unreached != 0).then_some((missing, unreached))
 }
 
@@ -213,6 +217,7 @@ pub fn judge<M: KernelMemory>(
     Some(SuspectTask {
         identity,
         unreached,
+        seen_in: bits,
         excuse: excuse(kernel, layout, &identity, &read),
         reported: false,
         passes: 1,
@@ -236,8 +241,10 @@ impl SuspectTask {
         self.excuse != Excuse::None
     }
 
-    /// Records that another pass did not reach the task in the lists `unreached`, although it appears linked.
-    pub fn another_pass(&mut self, unreached: u8) {
+    /// Records another pass, which saw the task in the views `bits` and did not reach it in the lists `unreached`,
+    /// although it appears linked.
+    pub fn another_pass(&mut self, bits: u8, unreached: u8) {
+        self.seen_in = bits;
         self.passes =
             if unreached != 0 && unreached == self.unreached { self.passes + 1 } else { 1 };
         self.unreached = unreached;

@@ -6,6 +6,7 @@ mod linux;
 mod privileges;
 mod repairs;
 mod suspects;
+mod unlisted;
 mod verify;
 
 use super::*;

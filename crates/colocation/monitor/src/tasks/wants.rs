@@ -9,6 +9,7 @@ pub(super) const WANTS: Wants = Wants {
         ("task_struct", "__state", Required),
         ("task_struct", "cg_list", Optional),
         ("task_struct", "cgroups", Optional),
+        ("task_struct", "children", Optional),
         ("task_struct", "comm", Required),
         ("task_struct", "exit_state", Required),
         ("task_struct", "flags", Required),
@@ -19,6 +20,7 @@ pub(super) const WANTS: Wants = Wants {
         ("task_struct", "pid", Required),
         ("task_struct", "pid_links", Required),
         ("task_struct", "se.sum_exec_runtime", Required),
+        ("task_struct", "sibling", Optional),
         ("task_struct", "sighand", Required),
         ("task_struct", "signal", Required),
         ("task_struct", "start_time", Required),
@@ -53,5 +55,11 @@ pub(super) const WANTS: Wants = Wants {
         ("qrwlock", "wait_lock", Required),
         ("qspinlock", "val", Required),
     ],
-    constants: &[("PIDTYPE_PID", Required), ("PIDTYPE_TGID", Required), ("PIDTYPE_MAX", Required)],
+    constants: &[
+        ("PIDTYPE_PID", Required),
+        ("PIDTYPE_TGID", Required),
+        ("PIDTYPE_PGID", Optional),
+        ("PIDTYPE_SID", Optional),
+        ("PIDTYPE_MAX", Required),
+    ],
 };

@@ -8,7 +8,7 @@ use crate::profile::Profile;
 const MAX_CPUS: u64 = 8192;
 
 /// The memory that each CPU has for itself: a variable's symbol is its offset there.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Areas {
     /// Address of the areas' addresses; address of the number of CPUs.
     table: u64,
@@ -26,4 +26,14 @@ impl Areas {
         let cpus = kernel.u32(self.cpus).map_or(1, u64::from).min(MAX_CPUS);
         (cpu < cpus).then(|| kernel.u64(self.table + 8 * cpu).unwrap_or(0))
     }
+}
+
+/// Whether the mask of CPUs at `mask` has the CPU `number`; `None` if it cannot be read.
+pub(crate) fn is_in_mask<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    mask: u64,
+    number: u64,
+) -> Option<bool> {
+    let word = kernel.u64(mask.wrapping_add(number / 64 * 8))?;
+    Some(word >> (number % 64) & 1 != 0)
 }

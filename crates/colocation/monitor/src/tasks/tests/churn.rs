@@ -10,6 +10,7 @@ use crate::kernel::Kernel;
 use crate::profile::Profile;
 use crate::random::Random;
 use std::collections::VecDeque;
+use std::vec;
 use std::vec::Vec;
 
 /// Forks or ends a task in the fake kernel, reverts its writes and returns them.
@@ -19,6 +20,13 @@ pub fn change(linux: &Linux, numbers: &mut RandomNumbers, spare: &[u64]) -> Vec<
     let followers =
         |task: u64| live.iter().filter(|other| linux.get(**other + LEADER) == task).count() > 1;
     let pick = live[numbers.below(live.len() as u64) as usize];
+    let runnable = |linux: &Linux, numbers: &mut RandomNumbers| {
+        let live = linux.live.borrow();
+        let mut any = || live[numbers.below(live.len() as u64) as usize];
+        let mut waiting = vec![any(), any()];
+        waiting.dedup();
+        linux.schedule(any(), &waiting);
+    };
     if live.len() < 60 && numbers.below(2) == 0 {
         let used: Vec<u32> = live.iter().map(|task| linux.get32(task + PID)).collect();
         let number = (0..)
@@ -28,9 +36,15 @@ pub fn change(linux: &Linux, numbers: &mut RandomNumbers, spare: &[u64]) -> Vec<
         let leader = (numbers.below(2) == 0)
             .then(|| linux.get(pick + LEADER))
             .filter(|leader| !spare.contains(leader));
-        linux.spawn("child", if numbers.below(8) == 0 { 0 } else { number }, leader);
+        let task = linux.spawn("child", if numbers.below(8) == 0 { 0 } else { number }, leader);
+        if task != 0 {
+            linux.schedule(task, &[pick]);
+        }
     } else if !spare.contains(&pick) && linux.get32(pick + PID) > 2 && !followers(pick) {
+        // It has its CPU to the end.
+        linux.schedule(pick, &[]);
         linux.exit(pick);
+        runnable(linux, numbers);
     }
     let log = linux.log.borrow_mut().take().unwrap();
     for (address, old, _) in log.iter().rev() {
@@ -103,7 +117,7 @@ fn pass_with_move(linux: &Linux, task: u64, at: u32) -> (Pass, bool) {
     let layout = TaskLayout::new(&profile).unwrap();
     let mut random = Random::new(7);
     let mut seen = SeenTasks::new(1000, &mut random);
-    let mut pass = Pass::new(&layout, &mut random, 100);
+    let mut pass = Pass::new(&layout, &mut random, 100, 0);
     let mut node = 0;
     let mut advance = |pass: &mut Pass| pass.advance(&kernel, &layout, &mut seen) == Progress::Done;
     let mut is_over = false;

@@ -25,11 +25,6 @@ fn running(linux: &Linux) -> Option<(bool, bool, String)> {
 fn running_task_that_every_structure_lacks_is_unlisted() {
     for ring in [false, true] {
         let linux = Linux::new(ring);
-        for at in [CPU_COUNT, POSSIBLE_CPUS, ONLINE_CPUS] {
-            linux.put(at, 1);
-        }
-        linux.put(AREAS, AREA);
-        linux.put(AREA + RUN_QUEUE + 8, INIT_TASK);
         let is = |is_unlisted, ends, name: &str| Some((is_unlisted, ends, name.to_string()));
         linux.put(AREA + RUN_QUEUE, INIT_TASK);
         assert_eq!(running(&linux), is(false, false, ""));

@@ -293,7 +293,7 @@ fn pid_that_leads_to_another_task_hides_nothing_from_long_passes() {
                 _ => {}
             }
         }
-        task.another_pass(0);
+        task.another_pass(view::LISTED, 0);
         task.pass_ended();
         false
     });

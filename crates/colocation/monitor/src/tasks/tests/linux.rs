@@ -81,6 +81,18 @@ impl Linux {
             log: RefCell::default(),
         };
         linux.empty(INIT_TASK + TASKS);
+        linux.empty(INIT_TASK + CHILDREN);
+        for at in [CPU_COUNT, POSSIBLE_CPUS, ONLINE_CPUS] {
+            linux.put(at, 1);
+        }
+        linux.put(AREAS, AREA);
+        linux.put(AREA + RUN_QUEUE + 8, INIT_TASK);
+        linux.schedule(INIT_TASK, &[]);
+        linux.empty(AREA + RUN_QUEUE + EXTENSIBLE);
+        for level in 0..8 {
+            linux.empty(AREA + RUN_QUEUE + REAL_TIME + 8 + 16 * level);
+        }
+        linux.put(AREA + RUN_QUEUE + REAL_TIME, 1 << 8);
         // The other half of each lock's word holds unrelated data.
         linux.put32(PIDMAP_LOCK + 4, 0x1234_5678);
         linux.put32(CSS_SET_LOCK - 4, 0x8765_4321);

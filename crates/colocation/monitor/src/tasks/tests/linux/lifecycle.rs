@@ -19,6 +19,7 @@ impl Linux {
         self.clock.set(self.clock.get() + 1);
         // A word-by-word copy of the parent, before any member is initialized.
         let parent = self.live.borrow().last().copied().unwrap_or(INIT_TASK);
+        let family = (leader == task).then_some(parent);
         for word in (0..TASK_BYTES).step_by(8) {
             self.put(task + word, self.get(parent + word));
         }
@@ -28,6 +29,8 @@ impl Linux {
             return 0;
         }
         self.put32(task + STATE, 0x800);
+        self.empty(task + CHILDREN);
+        self.empty(task + SIBLING);
         self.put32(task + ON_RQ, 0);
         self.put32(task + ON_CPU, 0);
         self.put32(task + EXIT_STATE, 0);
@@ -56,6 +59,15 @@ impl Linux {
                 self.put(signal + SIGNAL_PIDS + 8, pid);
                 self.empty(task + THREAD_GROUP);
                 self.hash_add(pid + PID_TASKS + 8, task + LINKS + 16);
+                for (kind, link) in [(2, 32), (3, 48)] {
+                    let leads = family.is_none_or(|it| it == INIT_TASK) || number % 4 == 0;
+                    let group = if leads { pid } else { self.get(self.of_first(kind)) };
+                    self.put(signal + SIGNAL_PIDS + 8 * kind, group);
+                    self.hash_add(group + PID_TASKS + 8 * kind, task + LINKS + link);
+                }
+                let parent = family.unwrap_or(INIT_TASK);
+                self.put(task + PARENT, parent);
+                self.list_add_tail(task + SIBLING, parent + CHILDREN);
                 self.list_add_tail(task + TASKS, INIT_TASK + TASKS);
             } else if self.ring {
                 self.list_add_tail(task + THREAD_GROUP, leader + THREAD_GROUP);
@@ -69,6 +81,44 @@ impl Linux {
         task
     }
 
+    /// Where process 1 keeps the PID of its group or session.
+    fn of_first(&self, kind: u64) -> u64 {
+        self.get(self.live.borrow()[0] + SIGNAL) + SIGNAL_PIDS + 8 * kind
+    }
+
+    /// Makes the children of `task` those of process 1.
+    fn give_children_away(&self, task: u64) {
+        let first = self.live.borrow()[0];
+        while self.get(task + CHILDREN) != task + CHILDREN {
+            let child = self.get(task + CHILDREN) - SIBLING;
+            self.list_del(child + SIBLING, Unlinked::Stale);
+            self.put(child + PARENT, first);
+            self.list_add_tail(child + SIBLING, first + CHILDREN);
+        }
+    }
+
+    /// Lets `running` have the CPU, and `waiting` wait for it: each is the right child of the one before.
+    pub fn schedule(&self, running: u64, waiting: &[u64]) {
+        self.put(AREA + RUN_QUEUE, running);
+        let queue = AREA + RUN_QUEUE + FAIR;
+        let is_fair = running != INIT_TASK;
+        self.put(queue, if is_fair { running + ENTITY } else { 0 });
+        self.hang(queue + FAIR_ROOT, waiting);
+    }
+
+    /// Makes the tree at `root` one of the entities of `tasks`.
+    pub fn hang(&self, root: u64, tasks: &[u64]) {
+        let (mut link, mut parent) = (root, 0);
+        for task in tasks {
+            let node = task + ENTITY;
+            self.put(link, node);
+            self.put(node, parent);
+            self.put(node + 16, 0);
+            (link, parent) = (node + 8, node);
+        }
+        self.put(link, 0);
+    }
+
     /// An exit, with its writes in the order of `do_exit` and `release_task`.
     pub fn exit(&self, task: u64) {
         let leads = self.get(task + LEADER) == task;
@@ -80,6 +130,7 @@ impl Linux {
                 self.list_add_tail(task + CG_LIST, self.get(task + CGROUPS) + DYING);
             }
         });
+        self.locked(TASKLIST_LOCK, || self.give_children_away(task));
         self.put32(task + EXIT_STATE, 0x20);
         self.put32(task + EXIT_STATE, 0x10);
         if leads {
@@ -89,9 +140,12 @@ impl Linux {
         self.locked(TASKLIST_LOCK, || {
             self.hash_del(task + LINKS, Unlinked::Poison);
             if leads {
-                self.hash_del(task + LINKS + 16, Unlinked::Poison);
+                for link in [16, 32, 48] {
+                    self.hash_del(task + LINKS + link, Unlinked::Poison);
+                }
                 self.list_del(task + TASKS, Unlinked::Stale);
                 self.put(task + TASKS + 8, 0xdead_0000_0000_0122);
+                self.list_del(task + SIBLING, Unlinked::Alone);
             } else if self.ring {
                 self.list_del(task + THREAD_GROUP, Unlinked::Stale);
             }

@@ -24,8 +24,16 @@ pub const ONLINE_CPUS: u64 = TEXT + 0x3810;
 /// The table of the CPUs' areas, and the CPU's area.
 pub const AREAS: u64 = TEXT + 0x3818;
 pub const AREA: u64 = TEXT + 0x3900;
-/// Offset in an area of the pointers to the task that runs and to the idle task.
+/// Offset in an area of the run queue: the pointers to the task that runs and to the idle task, and the queues.
 pub const RUN_QUEUE: u64 = 16;
+pub const FAIR: u64 = 64;
+/// A bitmap of a word, and a list for each of eight priorities.
+pub const REAL_TIME: u64 = 96;
+pub const DEADLINE: u64 = 240;
+pub const EXTENSIBLE: u64 = 256;
+pub const QUEUE_BYTES: u64 = 320;
+/// In a queue of fair tasks: the entity that runs, and the tree's root.
+pub const FAIR_ROOT: u64 = 8;
 
 // `task_struct`.
 pub const STATE: u64 = 0;
@@ -57,7 +65,16 @@ pub const WAITING: u64 = 272;
 pub const MARK: u64 = 280;
 pub const TRACER: u64 = 288;
 pub const FILTER: u64 = 296;
-pub const TASK_BYTES: u64 = 304;
+/// An entity of the fair class: its node, and its own queue if it is a group.
+pub const ENTITY: u64 = 304;
+pub const GROUP_QUEUE: u64 = 24;
+pub const RT_NODE: u64 = 336;
+pub const DL_NODE: u64 = 352;
+pub const SCX_NODE: u64 = 376;
+pub const CHILDREN: u64 = 392;
+pub const SIBLING: u64 = 408;
+pub const PARENT: u64 = 424;
+pub const TASK_BYTES: u64 = 432;
 // `cred`: four user IDs of 4 bytes from here on.
 pub const USERS: u64 = 8;
 pub const PERMITTED: u64 = 24;
@@ -147,6 +164,26 @@ pub const LAYOUTS: &[(&str, u64, u64)] = &[
     ("css_set.hlist", HLIST, 16),
     ("rq.curr", 0, 8),
     ("rq.idle", 8, 8),
+    ("rq", 0, QUEUE_BYTES),
+    ("rq.cfs", FAIR, 32),
+    ("rq.rt.active.bitmap", REAL_TIME, 8),
+    ("rq.rt.active.queue", REAL_TIME + 8, 128),
+    ("rq.dl.root.rb_root.rb_node", DEADLINE, 8),
+    ("rq.scx.runnable_list", EXTENSIBLE, 16),
+    ("cfs_rq.curr", 0, 8),
+    ("cfs_rq.tasks_timeline.rb_root.rb_node", FAIR_ROOT, 8),
+    ("sched_entity.run_node", 0, 24),
+    ("sched_entity.my_q", GROUP_QUEUE, 8),
+    ("sched_rt_entity.run_list", 0, 16),
+    ("task_struct.se", ENTITY, 32),
+    ("task_struct.rt", RT_NODE, 16),
+    ("task_struct.dl.rb_node", DL_NODE, 24),
+    ("task_struct.scx.runnable_node", SCX_NODE, 16),
+    ("task_struct.children", CHILDREN, 16),
+    ("task_struct.sibling", SIBLING, 16),
+    ("rb_node.__rb_parent_color", 0, 8),
+    ("rb_node.rb_right", 8, 8),
+    ("rb_node.rb_left", 16, 8),
     ("ftrace_ops.func", 0, 8),
     ("ftrace_ops.next", 8, 8),
     ("ftrace_ops.saved_func", 16, 8),
@@ -161,4 +198,6 @@ pub const LAYOUTS: &[(&str, u64, u64)] = &[
     ("#SYSCALL_WORK_BIT_SECCOMP", 1, 0),
     ("#PIDTYPE_PID", 0, 0),
     ("#PIDTYPE_TGID", 1, 0),
+    ("#PIDTYPE_PGID", 2, 0),
+    ("#PIDTYPE_SID", 3, 0),
 ];
