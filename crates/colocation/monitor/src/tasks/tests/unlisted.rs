@@ -53,67 +53,49 @@ fn running_task_is_found_and_put_back() {
     }
 }
 
-/// The queues of each class, with the task in a place that only this class has.
-fn queued(linux: &Linux, task: u64) -> [(&'static str, std::boxed::Box<dyn Fn() + '_>); 6] {
+/// The places in which a task that waits or runs may be.
+const PLACES: [&str; 6] =
+    ["fair", "group", "current of a group", "real time", "deadline", "extensible"];
+
+/// Puts `task` into a queue, in this place only.
+fn enqueue(linux: &Linux, task: u64, place: &str) {
     let queue = AREA + RUN_QUEUE;
-    let waiting: Vec<u64> = linux.live.borrow()[4..9].to_vec();
+    let others: Vec<u64> = linux.live.borrow()[4..9].to_vec();
     let group = linux.alloc(32);
     let member = linux.alloc(TASK_BYTES);
-    let all: Vec<u64> = waiting.iter().copied().chain([task]).collect();
-    [
-        ("fair", std::boxed::Box::new(move || linux.schedule(waiting[0], &all[1..]))),
-        (
-            "group",
-            std::boxed::Box::new(move || {
-                linux.put(member + ENTITY + GROUP_QUEUE, group);
-                linux.hang(queue + FAIR + FAIR_ROOT, &[member]);
-                linux.hang(group + FAIR_ROOT, &[task]);
-            }),
-        ),
-        (
-            "current of a group",
-            std::boxed::Box::new(move || {
-                linux.put(member + ENTITY + GROUP_QUEUE, group);
-                linux.put(queue + FAIR, member + ENTITY);
-                linux.put(group, task + ENTITY);
-            }),
-        ),
-        (
-            "real time",
-            std::boxed::Box::new(move || {
-                linux.list_add_tail(task + RT_NODE, queue + REAL_TIME + 8 + 16 * 3);
-                linux.put(queue + REAL_TIME, 1 << 8 | 1 << 3);
-            }),
-        ),
-        (
-            "deadline",
-            std::boxed::Box::new(move || {
-                // An entity of the run queue itself, and the task.
-                let own = queue + 280;
-                linux.put(queue + DEADLINE, own);
-                linux.put(own + 8, task + DL_NODE);
-                linux.put(task + DL_NODE, own);
-            }),
-        ),
-        (
-            "extensible",
-            std::boxed::Box::new(move || {
-                linux.list_add_tail(task + SCX_NODE, queue + EXTENSIBLE);
-            }),
-        ),
-    ]
+    linux.put(member + ENTITY + GROUP_QUEUE, group);
+    match place {
+        "fair" => linux.schedule(others[0], &[others[1], others[2], task]),
+        "group" => {
+            linux.hang(queue + FAIR + FAIR_ROOT, &[member]);
+            linux.hang(group + FAIR_ROOT, &[task]);
+        }
+        "current of a group" => {
+            linux.put(queue + FAIR, member + ENTITY);
+            linux.put(group, task + ENTITY);
+        }
+        "real time" => {
+            linux.list_add_tail(task + RT_NODE, queue + REAL_TIME + 8 + 16 * 3);
+            linux.put(queue + REAL_TIME, 1 << 8 | 1 << 3);
+        }
+        "deadline" => {
+            // An entity of the run queue itself comes before the task's.
+            let own = queue + 280;
+            linux.put(queue + DEADLINE, own);
+            linux.put(own + 8, task + DL_NODE);
+            linux.put(task + DL_NODE, own);
+        }
+        "extensible" => linux.list_add_tail(task + SCX_NODE, queue + EXTENSIBLE),
+        _ => panic!("{place}"),
+    }
 }
 
 #[test]
 fn waiting_task_is_found_in_the_queue_of_each_class() {
-    for at in 0..6 {
+    for place in PLACES {
         let (linux, task) = hidden_system(false, false, false);
-        let class = {
-            let (name, enqueue) = &queued(&linux, task)[at];
-            enqueue();
-            *name
-        };
-        assert_eq!(texts(&find(&linux))[0], (task, "hidden process", QUEUED), "{class}");
+        enqueue(&linux, task, place);
+        assert_eq!(texts(&find(&linux))[0], (task, "hidden process", QUEUED), "{place}");
     }
 }
 

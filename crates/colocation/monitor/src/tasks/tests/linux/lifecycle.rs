@@ -60,7 +60,7 @@ impl Linux {
                 self.empty(task + THREAD_GROUP);
                 self.hash_add(pid + PID_TASKS + 8, task + LINKS + 16);
                 for (kind, link) in [(2, 32), (3, 48)] {
-                    let leads = family.is_none_or(|it| it == INIT_TASK) || number % 4 == 0;
+                    let leads = family.is_none_or(|it| it == INIT_TASK) || number.is_multiple_of(4);
                     let group = if leads { pid } else { self.get(self.of_first(kind)) };
                     self.put(signal + SIGNAL_PIDS + 8 * kind, group);
                     self.hash_add(group + PID_TASKS + 8 * kind, task + LINKS + link);
