@@ -2,6 +2,7 @@
 #ifndef KYOZON_ATTACKS_H
 #define KYOZON_ATTACKS_H
 
+#include <linux/atomic.h>
 #include <linux/types.h>
 
 struct file;
@@ -23,6 +24,7 @@ struct attack {
 	bool active;
 	u64 tsc;		/* time of the tampering */
 	char about[96];		/* the target */
+	atomic_long_t calls;	/* of the hook, if it counts them */
 };
 
 extern struct attack hide_list, hide_forged, hide_list_pid, hide_again;
@@ -51,6 +53,12 @@ void attack_done(struct attack *attack);
 
 /* Calls attack_done() as it wants it; @about, if not NULL, is the target. */
 void attack_mark(struct attack *attack, const char *about);
+
+/* A hook of @attack was called. */
+static inline void attack_called(struct attack *attack)
+{
+	atomic_long_inc(&attack->calls);
+}
 
 /* For attacks that nobody but undo takes away: always present. */
 bool attack_stays(struct attack *attack);

@@ -26,6 +26,7 @@
 static unsigned int accept(void *unused, struct sk_buff *packet,
 			   const struct nf_hook_state *state)
 {
+	attack_called(&hook_netfilter);
 	return NF_ACCEPT;
 }
 
@@ -61,6 +62,7 @@ struct attack hook_netfilter = {
 static int look_at_packet(struct sk_buff *packet, struct net_device *device,
 			  struct packet_type *type, struct net_device *original)
 {
+	attack_called(&hook_packet);
 	kfree_skb(packet);
 	return 0;
 }
@@ -89,13 +91,14 @@ struct attack hook_packet = {
 	.present = attack_stays,
 };
 
-static int look_at_event(struct notifier_block *block, unsigned long event, void *data)
+/* hook-keyboard: every key. */
+static int look_at_key(struct notifier_block *block, unsigned long event, void *data)
 {
+	attack_called(&hook_keyboard);
 	return NOTIFY_DONE;
 }
 
-/* hook-keyboard: every key. */
-static struct notifier_block keys = { .notifier_call = look_at_event };
+static struct notifier_block keys = { .notifier_call = look_at_key };
 
 static int keyboard_begin(struct attack *attack, char *argument)
 {
@@ -141,6 +144,12 @@ static const struct chain {
 	{ "panic", panic_register, panic_unregister },
 };
 
+static int look_at_event(struct notifier_block *block, unsigned long event, void *data)
+{
+	attack_called(&hook_notifier);
+	return NOTIFY_DONE;
+}
+
 static struct notifier_block events = { .notifier_call = look_at_event };
 static const struct chain *hooked;
 
@@ -174,6 +183,7 @@ struct attack hook_notifier = {
 /* hook-format: asked first about every program that begins. */
 static int no_format(struct linux_binprm *program)
 {
+	attack_called(&hook_format);
 	return -ENOEXEC;
 }
 

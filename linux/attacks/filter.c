@@ -120,6 +120,7 @@ static int before_add(struct kprobe *probe, struct pt_regs *regs)
 {
 	const char *name = (const char *)regs->si;
 
+	attack_called(&filter_process);
 	if (regs->dx != strlen(unlisted) || strncmp(name, unlisted, regs->dx))
 		return 0;
 	regs->ip = (unsigned long)add_nothing;

@@ -18,11 +18,13 @@
 /* hook-timer: a timer; with the argument "high", one of high resolution. */
 static void tick(struct timer_list *timer)
 {
+	attack_called(&hook_timer);
 	mod_timer(timer, jiffies + PERIOD);
 }
 
 static enum hrtimer_restart tick_high(struct hrtimer *timer)
 {
+	attack_called(&hook_timer);
 	hrtimer_forward_now(timer, ms_to_ktime(100));
 	return HRTIMER_RESTART;
 }
@@ -67,6 +69,7 @@ static DECLARE_DELAYED_WORK(again, work);
 
 static void work(struct work_struct *item)
 {
+	attack_called(&hook_work);
 	queue_delayed_work(system_wq, &again, PERIOD);
 }
 

@@ -13,8 +13,8 @@
  *				write root ATTEMPT: attack a cokernel, see root.c
  *				read: one line for each active attack: its name, the
  *				TSC at the tampering, "present" or "gone" (it was
- *				repaired), the target; then the result of the last
- *				root ATTEMPT
+ *				repaired), the target, how often its hook was called;
+ *				then the result of the last root ATTEMPT
  */
 #define pr_fmt(fmt) "kyozon-attacks: " fmt
 
@@ -136,6 +136,7 @@ static int begin(struct attack *attack, char *argument)
 
 	if (attack->active)
 		return -EBUSY;
+	atomic_long_set(&attack->calls, 0);
 	error = attack->begin(attack, argument);
 	if (!error)
 		pr_info("%s done: %s at tsc %llu\n", attack->name, attack->about,
@@ -232,9 +233,13 @@ static int attacks_show(struct seq_file *out, void *unused)
 	for (i = 0; i < ARRAY_SIZE(attacks); i++) {
 		struct attack *a = attacks[i];
 
-		if (a->active)
-			seq_printf(out, "%s tsc %llu %s %s\n", a->name, a->tsc,
-				   a->present(a) ? "present" : "gone", a->about);
+		if (!a->active)
+			continue;
+		seq_printf(out, "%s tsc %llu %s %s", a->name, a->tsc,
+			   a->present(a) ? "present" : "gone", a->about);
+		if (atomic_long_read(&a->calls))
+			seq_printf(out, " calls %ld", atomic_long_read(&a->calls));
+		seq_putc(out, '\n');
 	}
 	root_show(out);
 	mutex_unlock(&lock);

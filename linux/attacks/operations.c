@@ -76,6 +76,7 @@ static int show_line(struct seq_file *out, void *at)
 {
 	int error;
 
+	attack_called(&hook_seq);
 	atomic_inc(&inside);
 	error = lines_before->show(out, at);
 	atomic_dec(&inside);

@@ -18,6 +18,7 @@
 /* hook-kprobe FUNCTION[+OFFSET] */
 static int look_at_call(struct kprobe *probe, struct pt_regs *regs)
 {
+	attack_called(&hook_kprobe);
 	return 0;
 }
 
@@ -53,6 +54,7 @@ struct attack hook_kprobe = {
 /* hook-kretprobe FUNCTION: what it returns. */
 static int look_at_result(struct kretprobe_instance *instance, struct pt_regs *regs)
 {
+	attack_called(&hook_kretprobe);
 	return 0;
 }
 
@@ -96,6 +98,7 @@ static void find_tracepoint(struct tracepoint *tracepoint, void *name)
 /* The tracepoint's own parameters follow. */
 static void look_at_tracepoint(void *data)
 {
+	attack_called(&hook_tracepoint);
 }
 
 static int tracepoint_begin(struct attack *attack, char *argument)
@@ -156,6 +159,7 @@ static void notrace redirect(unsigned long ip, unsigned long parent,
 
 	if (ip - (unsigned long)original > ENDBR_BYTES)
 		return;
+	attack_called(&hook_ftrace);
 	if (regs && !within_module(parent, THIS_MODULE))
 		regs->ip = (unsigned long)instead;
 }
