@@ -1,5 +1,6 @@
 //! The interface of a check: work in slices.
 
+use crate::disarm::Plan;
 use crate::finding::{Finding, Links, Verdict};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
@@ -188,6 +189,20 @@ pub trait Check<M: KernelMemory> {
     /// Looks at links that a repair of this check's wrote. Linux must have run since the repair.
     fn verify(&self, _kernel: &Kernel<'_, M>, _links: &Links) -> Verdict {
         Verdict::Unknown
+    }
+
+    /// The beginning of the code that has `address`, if this check can take out the hooks of its owner: the same for
+    /// all addresses of one owner.
+    fn culprit(&self, _kernel: &Kernel<'_, M>, _address: u64) -> Option<u64> {
+        None
+    }
+
+    /// From its beginning on, the next pass makes a plan that takes out the hooks of the owner of `address`.
+    fn disarm(&mut self, _address: u64) {}
+
+    /// Takes a plan that was made.
+    fn plan(&mut self) -> Option<Plan> {
+        None
     }
 
     /// Continues the pass, or begins one. Calls `found` with each confirmed finding, and adds to `retries` the looks

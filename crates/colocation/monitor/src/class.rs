@@ -39,6 +39,13 @@ macro_rules! classes {
                 }
             }
 
+            /// Whether its findings blame a module, whose hooks the monitor can take out.
+            pub fn blames_module(self) -> bool {
+                match self {
+                    $(Self::$name => false $(|| stringify!($trait) == "module")*,)*
+                }
+            }
+
             /// Whether its findings are about a process, which the monitor can have Linux end.
             pub fn is_about_process(self) -> bool {
                 match self {
@@ -73,7 +80,7 @@ classes! {
     /// A CPU's descriptors, or the stacks in its task state segment, were changed, or the table was moved.
     DescriptorModified = "cpu.descriptor.modified";
     /// A module is not in all the structures that have each one.
-    ModuleHidden = "module.hidden";
+    ModuleHidden = "module.hidden", module;
     /// The kernel's taint was cleared.
     TaintCleared = "module.taint-cleared";
     /// Executable memory of the kernel has no owner.
@@ -83,9 +90,9 @@ classes! {
     /// What is read-only in the kernel's image is mapped writable.
     ReadOnlyWritable = "memory.read-only.writable";
     /// Linux calls code of no listed owner.
-    HookHidden = "hook.hidden";
+    HookHidden = "hook.hidden", module;
     /// A listed module hooks a function whose results tell user space what exists.
-    HookSensitive = "hook.sensitive";
+    HookSensitive = "hook.sensitive", module;
     /// Operations that Linux never changes were changed.
     HookModified = "hook.modified";
     /// A CPU takes no timer interrupts.
@@ -147,6 +154,7 @@ mod tests {
         }
         assert_eq!(Class::of_event(u32::MAX), (None, u32::MAX));
         assert!(Class::ProcessHidden.is_repairable() && !Class::HookHidden.is_repairable());
+        assert!(Class::HookHidden.blames_module() && !Class::HookModified.blames_module());
         assert!(Class::FilterLifted.is_about_process() && !Class::TextModified.is_about_process());
     }
 }

@@ -28,6 +28,8 @@ pub struct Finding {
     pub repairs: Vec<Repair>,
     /// What has Linux end the process that the finding is about, one for each thread; empty if it may not be ended.
     pub stop: Vec<Marking>,
+    /// An address in the code of a module that the finding blames, whose hooks can be taken out; 0 if there is none.
+    pub culprit: u64,
     /// Why there is no repair, for the operator; empty if a repair is offered or none is known.
     pub held: &'static str,
     /// The found bytes are the kernel package's again, or Linux loaded something anew, which ends an earlier finding at
@@ -48,6 +50,7 @@ impl Finding {
             found: String::new(),
             repairs: Vec::new(),
             stop: Vec::new(),
+            culprit: 0,
             held: "",
             restored: false,
         }

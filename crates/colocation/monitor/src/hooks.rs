@@ -15,21 +15,25 @@ mod mounts;
 mod netfilter;
 mod notifiers;
 pub(crate) mod packets;
+mod plan;
 mod procfs;
 mod protocols;
 mod sensitive;
 mod sockets;
 mod source;
+mod stubs;
 mod terminals;
 #[cfg(test)]
 mod tests;
 mod threads;
 mod timers;
+mod tracepoints;
 mod tracers;
 
 use crate::check::{About, Budget, Check, Coverage, Make, Pace, Repairs, Step};
 use crate::class::Class;
 use crate::confirm::Confirm;
+use crate::disarm::Plan;
 use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
@@ -41,8 +45,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
+use kyozon_abi::layer::RepairWord;
+use plan::Collector;
 use sensitive::Sensitive;
 use source::{Cursor, Hook, Source, Target};
+use stubs::Stubs;
 
 /// Steps from the beginning of one pass to that of the next. A pass with a suspect is followed at once.
 const PACE: u32 = 20;
@@ -50,6 +57,8 @@ const PACE: u32 = 20;
 const PASSES: u32 = 2;
 /// Maximum number of pointers that are compared with the first look.
 const MAX_FIRST: usize = 1 << 14;
+/// Maximum number of owners whose hooks are to be taken out, and of plans for it that wait.
+const MAX_PLANS: usize = 8;
 /// Maximum number of parts of a list, which one without end would exceed.
 const MAX_PARTS: u32 = 1 << 10;
 
@@ -70,13 +79,33 @@ macro_rules! sources {
             /// The sources that a kernel with `profile` has, and the number of those that it lacks.
             fn all(profile: &Profile<'_>) -> (Vec<Self>, u64) {
                 let found = [$(<$source>::new(profile).map(Self::$name)),*];
-                let missing = found.iter().filter(|source| source.is_none()).count();
+                let judged = [$(!<$source as Source>::FOR_PLANS),*];
+                let is_missing = |(source, judged): &(&Option<Self>, bool)| source.is_none() && *judged;
+                let missing = found.iter().zip(judged).filter(is_missing).count();
                 (found.into_iter().flatten().collect(), missing as u64)
             }
 
             fn what(&self) -> &'static str {
                 match self {
                     $(Self::$name(_) => <$source as Source>::WHAT),*
+                }
+            }
+
+            /// Whether it is visited only while a plan is made.
+            fn is_for_plans(&self) -> bool {
+                match self {
+                    $(Self::$name(_) => <$source as Source>::FOR_PLANS),*
+                }
+            }
+
+            fn removal<M: KernelMemory>(
+                &self,
+                kernel: &Kernel<'_, M>,
+                hook: &Hook,
+                stubs: &Stubs,
+            ) -> Result<Vec<RepairWord>, &'static str> {
+                match self {
+                    $(Self::$name(source) => source.removal(kernel, hook, stubs)),*
                 }
             }
 
@@ -115,6 +144,7 @@ sources! {
     Terminals: terminals::Terminals,
     Threads: threads::Threads,
     Timers: timers::Timers,
+    Tracepoints: tracepoints::Tracepoints,
     Tracers: tracers::Tracers,
 }
 
@@ -229,6 +259,11 @@ pub struct HookCheck {
     /// The first looks, by the pointers' addresses.
     first: BTreeMap<u64, First>,
     confirm: Confirm<Key>,
+    stubs: Stubs,
+    /// Addresses in the code of owners whose hooks are to be taken out; what this pass collects of one; the plans.
+    wanted: Vec<u64>,
+    collector: Option<Collector>,
+    plans: Vec<Plan>,
     pace: Pace,
     coverage: Coverage,
 }
@@ -242,10 +277,20 @@ impl HookCheck {
         number: usize,
         at: Cursor,
     ) -> Option<Cursor> {
-        let Self { text, sensitive, pass, pointers, first, confirm, .. } = self;
+        let Self { text, sensitive, pass, pointers, first, confirm, collector, .. } = self;
         let source = self.sources.get(number)?;
         source.visit(kernel, at, &mut |hook| {
             if hook.value == 0 {
+                return;
+            }
+            if let Some(collector) = collector {
+                let is_sensitive = match hook.target {
+                    Target::Hooks(function) => sensitive.shows(function).is_some(),
+                    _ => false,
+                };
+                collector.see(kernel, index, number, hook, is_sensitive, first);
+            }
+            if source.is_for_plans() {
                 return;
             }
             *pointers += 1;
@@ -256,6 +301,10 @@ impl HookCheck {
             let exists = |value| kernel.in_image(value) || index.find(value).is_some();
             let owned = owned(kernel, index, text, &hook);
             if owned == Owned::ByNobody {
+                // What it was before is what to put back.
+                let known = first.get_mut(&hook.slot);
+                let known = known.filter(|known| Some(known.stamp) == hook.stamp);
+                known.into_iter().for_each(|known| known.pass = *pass);
                 return see(Wrong::Hidden, 0);
             }
             if let Target::Hooks(function) = hook.target {
@@ -285,6 +334,22 @@ impl HookCheck {
         })
     }
 
+    /// Begins the plan that was asked for first.
+    fn begin_plan(&mut self) {
+        self.collector = match self.wanted.is_empty() {
+            true => None,
+            false => Some(Collector::new(self.wanted.remove(0))),
+        };
+    }
+
+    /// Completes the plan of this pass.
+    fn end_plan<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, index: &OwnerIndex) {
+        let Some(collector) = self.collector.take() else { return };
+        if self.plans.len() < MAX_PLANS {
+            self.plans.push(collector.plan(kernel, index, &self.sources, &self.stubs));
+        }
+    }
+
     /// The words for a suspect; `None` if it has an owner by now.
     fn finding<M: KernelMemory>(
         &self,
@@ -305,6 +370,7 @@ impl HookCheck {
             address: key.address(),
             found: nearby(value),
             owner: leads(),
+            culprit: if class.blames_module() { value } else { 0 },
             ..Finding::new(class)
         };
         Some(match key.wrong {
@@ -364,6 +430,10 @@ impl Make for HookCheck {
             missing,
             first: BTreeMap::new(),
             confirm: Confirm::new(PASSES),
+            stubs: Stubs::new(profile),
+            wanted: Vec::new(),
+            collector: None,
+            plans: Vec::new(),
             pace: Pace::every(PACE),
             coverage: Coverage { learning: true, unjudged: missing, ..Coverage::default() },
         })
@@ -394,6 +464,21 @@ impl<M: KernelMemory> Check<M> for HookCheck {
         })
     }
 
+    fn culprit(&self, kernel: &Kernel<'_, M>, address: u64) -> Option<u64> {
+        plan::start(kernel, self.owners.as_ref()?, address)
+    }
+
+    fn disarm(&mut self, address: u64) {
+        if self.wanted.len() < MAX_PLANS && !self.wanted.contains(&address) {
+            self.wanted.push(address);
+        }
+        self.pace.hurry();
+    }
+
+    fn plan(&mut self) -> Option<Plan> {
+        self.plans.pop()
+    }
+
     fn step(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -413,9 +498,13 @@ impl<M: KernelMemory> Check<M> for HookCheck {
                 Stage::Rests => {
                     (self.stage, self.pointers, self.cut_off) = (Stage::Owners, 0, 0);
                     self.pass = self.pass.wrapping_add(1);
+                    self.begin_plan();
                 }
                 Stage::Owners => {
                     if index.advance(kernel) {
+                        if let Some(collector) = &mut self.collector {
+                            collector.begin(kernel, &index);
+                        }
                         self.stage = Stage::Source(0, Cursor::default(), 0);
                     }
                 }
@@ -427,7 +516,8 @@ impl<M: KernelMemory> Check<M> for HookCheck {
                     self.first
                         .retain(|slot, first| first.pass == pass || stays(*slot, first.value));
                     self.confirm.end_look();
-                    if self.confirm.is_waiting() {
+                    self.end_plan(kernel, &index);
+                    if self.confirm.is_waiting() || !self.wanted.is_empty() {
                         self.pace.hurry();
                     }
                     if !self.confirm.is_due() {
@@ -439,6 +529,12 @@ impl<M: KernelMemory> Check<M> for HookCheck {
                     if index.advance(kernel) {
                         break true;
                     }
+                }
+                Stage::Source(number, ..)
+                    if self.collector.is_none()
+                        && self.sources.get(number).is_some_and(AnySource::is_for_plans) =>
+                {
+                    self.stage = Stage::Source(number + 1, Cursor::default(), 0);
                 }
                 Stage::Source(number, at, parts) => {
                     let next = self.advance(kernel, &index, number, at);

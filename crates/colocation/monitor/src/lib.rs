@@ -27,6 +27,7 @@ pub(crate) mod confirm;
 pub mod cpus;
 pub mod crash_kernel;
 pub mod descriptors;
+pub mod disarm;
 #[cfg(test)]
 pub(crate) mod fake;
 pub mod finding;

@@ -191,6 +191,8 @@ impl ModuleCheck {
                 let places = places.map_or(0, |(_, places)| *places);
                 let at = module.wrapping_add(layout.owners.module_name);
                 let name = kernel.c_string(at, NAME_BYTES).filter(|name| !name.is_empty());
+                let code = layout.owners.module_code;
+                let code = code.and_then(|(base, _)| kernel.u64(module.wrapping_add(base)));
                 let missing = PLACES.iter().fold(0, |all, (place, _)| all | place & !places);
                 Finding {
                     what: HIDDEN.into(),
@@ -198,6 +200,7 @@ impl ModuleCheck {
                     symbol: name.unwrap_or_else(|| "without a name".into()),
                     expected: names(missing),
                     found: format!("only {}", names(places)),
+                    culprit: code.unwrap_or(0),
                     ..Finding::new(Class::ModuleHidden)
                 }
             }

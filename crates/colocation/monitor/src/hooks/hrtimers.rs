@@ -1,12 +1,15 @@
 //! Timers of high resolution: each clock of each CPU has a tree of them (`kernel/time/hrtimer.c` of Linux).
 
 use super::source::{offset, visit_tree, Cursor, Hook, Source};
+use super::stubs::Stubs;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
 use crate::profile::Profile;
 use crate::walk::{Areas, Trees};
+use alloc::vec::Vec;
+use kyozon_abi::layer::RepairWord;
 
 #[derive(Debug)]
 pub(super) struct Hrtimers {
@@ -76,5 +79,15 @@ impl Source for Hrtimers {
             let hook = Hook::code(kernel, node.wrapping_sub(self.node), self.function);
             hook.into_iter().for_each(&mut *see);
         }))
+    }
+
+    fn removal<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        hook: &Hook,
+        stubs: &Stubs,
+    ) -> Result<Vec<RepairWord>, &'static str> {
+        // `HRTIMER_NORESTART` is 0.
+        stubs.nothing(kernel, hook)
     }
 }

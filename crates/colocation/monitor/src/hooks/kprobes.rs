@@ -2,6 +2,7 @@
 //! (`include/linux/kprobes.h` of Linux).
 
 use super::source::{offset, visit_chain, Cursor, Hook, Source};
+use super::stubs::Stubs;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::owner;
@@ -11,6 +12,8 @@ use crate::profile::Profile;
 use crate::walk::{entries, List};
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
+use kyozon_abi::layer::RepairWord;
 
 /// Lists of the table (`KPROBE_TABLE_SIZE` in Linux's `kprobes.c`).
 const LISTS: u64 = 64;
@@ -113,5 +116,15 @@ impl Source for Kprobes {
     fn symbol<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, object: u64) -> String {
         let address = kernel.u64(object.wrapping_add(self.address)).unwrap_or(0);
         format!("kprobe of {}", owner::symbol(kernel, address))
+    }
+
+    fn removal<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        hook: &Hook,
+        stubs: &Stubs,
+    ) -> Result<Vec<RepairWord>, &'static str> {
+        // Linux goes on with the probed instruction, or with what a kretprobe's function returned.
+        stubs.nothing(kernel, hook)
     }
 }

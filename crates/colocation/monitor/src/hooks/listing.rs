@@ -46,7 +46,7 @@ pub fn list<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Result<Hooks, ProfileErr
     let mut all = Hooks { is_complete: true, ..Hooks::default() };
     let Some(mut index) = check.owners.take() else { return Ok(all) };
     while !index.advance(kernel) {}
-    for source in &check.sources {
+    for source in check.sources.iter().filter(|source| !source.is_for_plans()) {
         let (mut at, mut parts) = (Some(Cursor::default()), 0);
         while let Some(part) = at {
             let mut seen = Vec::new();

@@ -3,12 +3,15 @@
 
 use super::devices::Devices;
 use super::source::{offset, visit_some, Cursor, Hook, Source};
+use super::stubs::{self, Stubs};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
 use crate::profile::Profile;
 use crate::walk::List;
+use alloc::vec::Vec;
+use kyozon_abi::layer::RepairWord;
 
 /// Maximum number of functions at one place (`MAX_HOOK_COUNT` in Linux's `core.c`).
 const MAX_HOOKS: u64 = 1024;
@@ -118,5 +121,16 @@ impl Source for Netfilter {
             }),
             _ => return None,
         })
+    }
+
+    fn removal<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        hook: &Hook,
+        stubs: &Stubs,
+    ) -> Result<Vec<RepairWord>, &'static str> {
+        // Netfilter's own removal puts this function here first. The entry's registration stays, and with it the
+        // function when Linux copies the entries to add or to remove others.
+        stubs::lead(kernel, hook, stubs.accepts)
     }
 }

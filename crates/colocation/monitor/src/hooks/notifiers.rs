@@ -1,12 +1,14 @@
 //! Notifier chains: functions that Linux calls when something happens (`include/linux/notifier.h` of Linux).
 
 use super::source::{offset, visit_chain, Cursor, Hook, Source};
+use super::stubs::Stubs;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
 use crate::profile::Profile;
 use alloc::vec::Vec;
+use kyozon_abi::layer::RepairWord;
 
 /// The chains, by the type of their head.
 const CHAINS: [(&str, &[&str]); 3] = [
@@ -80,5 +82,15 @@ impl Source for Notifiers {
             let hook = Hook::code(kernel, block, self.call);
             hook.into_iter().for_each(|hook| see(Hook { object: first, ..hook }));
         }))
+    }
+
+    fn removal<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        hook: &Hook,
+        stubs: &Stubs,
+    ) -> Result<Vec<RepairWord>, &'static str> {
+        // `NOTIFY_DONE` is 0.
+        stubs.nothing(kernel, hook)
     }
 }

@@ -1,5 +1,6 @@
 //! What a kind of hook is.
 
+use super::stubs::{Stubs, NO_STEP};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::owner;
@@ -7,7 +8,9 @@ use crate::profile::requirements::Wants;
 use crate::profile::Profile;
 use crate::walk::Trees;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt::Debug;
+use kyozon_abi::layer::RepairWord;
 
 /// Objects of a list that are visited in one part.
 pub(super) const BATCH: u32 = 16;
@@ -87,6 +90,8 @@ pub(super) trait Source: Sized + Debug {
     const WANTS: Wants;
     /// The kind of finding if a pointer leads to nobody's code or data.
     const WHAT: &'static str;
+    /// Whether it is visited only to take hooks out: another check judges what it sees.
+    const FOR_PLANS: bool = false;
 
     /// The source in a kernel with `profile`.
     fn new(profile: &Profile<'_>) -> Option<Self>;
@@ -99,6 +104,20 @@ pub(super) trait Source: Sized + Debug {
         at: Cursor,
         see: &mut dyn FnMut(Hook),
     ) -> Option<Cursor>;
+
+    /// The words of the transaction that takes `hook` out, after which Linux can run on whatever its CPUs were doing.
+    ///
+    /// # Errors
+    ///
+    /// Why the hook must stay.
+    fn removal<M: KernelMemory>(
+        &self,
+        _kernel: &Kernel<'_, M>,
+        _hook: &Hook,
+        _stubs: &Stubs,
+    ) -> Result<Vec<RepairWord>, &'static str> {
+        Err(NO_STEP)
+    }
 
     /// What `object` is, in the words of a finding.
     fn symbol<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, object: u64) -> String {

@@ -1,3 +1,5 @@
+mod disarm;
+
 use super::tracers::CALL;
 use super::*;
 use crate::fake::{self, FakeMemory, DIRECT, TEXT};
@@ -14,6 +16,17 @@ const MODULE: u64 = DIRECT + 0x1000;
 const CODE: u64 = 0xffff_ffff_c000_0000;
 const DATA: u64 = CODE + 0x1000;
 const NOBODY: u64 = 0xffff_ffff_c123_4560;
+
+/// Functions that do nothing; where a copy of `ftrace_caller`, or of the other one, calls its function.
+const NOTHING: u64 = TEXT + 0x4c0;
+const ACCEPT: u64 = TEXT + 0x4d0;
+const TRACE: u64 = TEXT + 0x4e0;
+const PROBE: u64 = TEXT + 0x4f0;
+const CALL_AT: u64 = 0x1e;
+const REGS_CALL_AT: u64 = 0x2b;
+/// Two tracepoints; the places of static calls.
+const TRACEPOINTS: u64 = TEXT + 0x2100;
+const SITES: u64 = TEXT + 0x2200;
 
 /// Variables of the kernel that the sources start at, each at an address of its own.
 const VARIABLES: &[&str] = &[
@@ -35,8 +48,11 @@ const VARIABLES: &[&str] = &[
     "proto_list",
     "ptype_all",
     "ptype_base",
+    "static_call_mutex",
     "super_blocks",
     "tcp_prot",
+    "text_mutex",
+    "tracepoints_mutex",
     "tty_ldiscs",
 ];
 
@@ -98,6 +114,18 @@ impl World {
             (TEXT + 0x490, b't', "pre_handler_kretprobe"),
             (TEXT + 0x4a0, b't', "delayed_work_timer_fn"),
             (TEXT + 0x4b0, b't', "fprobe_handler"),
+            (NOTHING, b't', "no_action"),
+            (ACCEPT, b't', "accept_all"),
+            (TRACE, b't', "ftrace_stub"),
+            (PROBE, b't', "tp_stub_func"),
+            (TEXT + 0x700, b't', "ftrace_caller"),
+            (TEXT + 0x700 + CALL_AT, b't', "ftrace_call"),
+            (TEXT + 0x780, b't', "ftrace_regs_caller"),
+            (TEXT + 0x780 + REGS_CALL_AT, b't', "ftrace_regs_call"),
+            (TEXT + 0x7c0, b't', "ftrace_ops_assist_func"),
+            (TRACEPOINTS, b'd', "__start___tracepoints_ptrs"),
+            (TRACEPOINTS + 8, b'd', "__stop___tracepoints_ptrs"),
+            (SITES + 0x40, b'd', "__stop_static_call_sites"),
             (GETDENTS, b'T', "__se_sys_getdents64"),
             (GETDENTS, b'T', "__x64_sys_getdents64"),
             (TEXT + 0x600, b'T', "other"),
@@ -145,6 +173,8 @@ impl World {
             ("net", "nf.hooks_ipv4") => 40,
             ("timer_base", "vectors") => 576 * 8,
             ("timer_base", "pending_map") => 72,
+            // The work's function is not in the timer.
+            ("delayed_work", "timer") => 64,
             (_, "s_id" | "comm") => 32,
             _ => 24,
         }

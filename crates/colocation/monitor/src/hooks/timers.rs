@@ -1,12 +1,15 @@
 //! Timers, and delayed work, which begins as a timer (`kernel/time/timer.c` of Linux).
 
 use super::source::{offset, visit_chain, Cursor, Hook, Source};
+use super::stubs::Stubs;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
 use crate::profile::Profile;
 use crate::walk::Areas;
+use alloc::vec::Vec;
+use kyozon_abi::layer::RepairWord;
 
 /// Maximum number of sets of timers of a CPU.
 const MAX_BASES: u64 = 3;
@@ -115,5 +118,20 @@ impl Source for Timers {
         Some(visit_chain(kernel, first, self.next, at, |link| {
             self.see_timer(kernel, link.wrapping_sub(self.entry), see);
         }))
+    }
+
+    fn removal<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        hook: &Hook,
+        stubs: &Stubs,
+    ) -> Result<Vec<RepairWord>, &'static str> {
+        if hook.slot != hook.object.wrapping_add(self.function) {
+            // Linux finds a running work by its function: it would no longer wait for the end of one that a module
+            // cancels before it is removed.
+            return Err("Linux knows the work by this function while it runs");
+        }
+        // The timer runs once more, and is not begun again.
+        stubs.nothing(kernel, hook)
     }
 }

@@ -5,6 +5,7 @@
 
 use super::sensitive::Sensitive;
 use super::source::{offset, visit_some_of_chain, Cursor, Hook, Source};
+use super::stubs::{self, Stubs};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
@@ -13,6 +14,7 @@ use crate::profile::Profile;
 use crate::walk::{chain, hash};
 use alloc::string::String;
 use alloc::vec::Vec;
+use kyozon_abi::layer::RepairWord;
 
 /// Maximum binary logarithm of the number of a filter's lists (`FTRACE_HASH_MAX_BITS` in Linux's `ftrace.c`).
 const MAX_BITS: u64 = 12;
@@ -34,6 +36,12 @@ pub(super) struct Tracers {
     function: u64,
     /// Offset of the pointer to the code that the functions call for this user alone.
     trampoline: u64,
+    /// Offset of the function that Linux keeps while it puts one of its own before it.
+    saved: Option<u64>,
+    /// Offsets in a trampoline at which it can call the user's function: it is a copy of `ftrace_caller` or of
+    /// `ftrace_regs_caller`. The function that some trampolines call, and which reads the user's.
+    calls: Vec<u64>,
+    assists: Option<u64>,
     /// Functions whose results tell user space what exists.
     sensitive: Sensitive,
     /// Linux's own functions in fprobes; offsets in one of the user and of the handlers.
@@ -87,8 +95,36 @@ impl Tracers {
     }
 }
 
+impl Tracers {
+    /// The words that make a user's own trampoline call `stub`, as Linux does when it changes the user's function
+    /// (`arch_ftrace_update_trampoline`). The instruction is executed by nobody while the words are written.
+    fn trampoline<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        hook: &Hook,
+        stub: u64,
+    ) -> Result<Vec<RepairWord>, &'static str> {
+        let trampoline = kernel.u64(hook.object.wrapping_add(self.trampoline)).unwrap_or(0);
+        if trampoline == 0 {
+            return Ok(Vec::new());
+        }
+        let places = self.calls.iter().map(|call| trampoline.wrapping_add(*call));
+        let mut calls = places.filter_map(|at| Some((at, callee(kernel, at)?)));
+        let own = |called: u64| called == hook.value || Some(called) == self.assists;
+        let (at, called) =
+            calls.find(|(_, called)| own(*called)).ok_or("its trampoline has another form")?;
+        if called != hook.value {
+            return Ok(Vec::new());
+        }
+        let distance = stub.wrapping_sub(at.wrapping_add(5)) as i64;
+        let distance = i32::try_from(distance).map_err(|_| "its trampoline is too far away")?;
+        let [a, b, c, d] = distance.to_le_bytes();
+        stubs::bytes(kernel, at, [CALL, a, b, c, d])
+    }
+}
+
 /// What is called at `address`, if that is a call.
-fn callee<M: KernelMemory>(kernel: &Kernel<'_, M>, address: u64) -> Option<u64> {
+pub(super) fn callee<M: KernelMemory>(kernel: &Kernel<'_, M>, address: u64) -> Option<u64> {
     let [CALL, distance @ ..] = kernel.array::<5>(address)? else { return None };
     let next = address.wrapping_add(5);
     Some(next.wrapping_add_signed(i32::from_le_bytes(distance).into()))
@@ -109,6 +145,7 @@ impl Source for Tracers {
             ("ftrace_ops", "func", Optional),
             ("ftrace_ops", "func_hash", Optional),
             ("ftrace_ops", "next", Optional),
+            ("ftrace_ops", "saved_func", Optional),
             ("ftrace_ops", "trampoline", Optional),
             ("ftrace_ops_hash", "filter_hash", Optional),
         ],
@@ -124,8 +161,16 @@ impl Source for Tracers {
             let functions = functions.iter().filter_map(|name| profile.symbol(name)).collect();
             Some((functions, probe("ops")?, [probe("entry_handler")?, probe("exit_handler")?]))
         };
+        let callers =
+            [("ftrace_caller", "ftrace_call"), ("ftrace_regs_caller", "ftrace_regs_call")];
+        let calls = callers.iter().filter_map(|(caller, call)| {
+            profile.symbol(call)?.checked_sub(profile.symbol(caller)?)
+        });
         Some(Self {
             probes: probes(),
+            saved: user("saved_func"),
+            calls: calls.collect(),
+            assists: profile.symbol("ftrace_ops_assist_func"),
             users: profile.symbol("ftrace_ops_list")?,
             next: user("next")?,
             function: user("func")?,
@@ -165,6 +210,27 @@ impl Source for Tracers {
             }
         });
         Some(next).filter(|next| next.list == 0)
+    }
+
+    fn removal<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        hook: &Hook,
+        stubs: &Stubs,
+    ) -> Result<Vec<RepairWord>, &'static str> {
+        let Hook { object: user, slot, value, .. } = *hook;
+        if slot != user.wrapping_add(self.function) {
+            // A handler of an fprobe: 0 lets Linux go on.
+            return stubs.nothing(kernel, hook);
+        }
+        let mut words = stubs::lead(kernel, hook, stubs.traces)?;
+        let stub = words.first().map_or(0, |word| word.value);
+        let saved = self.saved.map(|saved| user.wrapping_add(saved));
+        if let Some(saved) = saved.filter(|&saved| kernel.u64(saved) == Some(value)) {
+            words.push(stubs::word(kernel, saved, value, stub)?);
+        }
+        words.extend(self.trampoline(kernel, hook, stub)?);
+        Ok(words)
     }
 
     fn symbol<M: KernelMemory>(&self, _kernel: &Kernel<'_, M>, _object: u64) -> String {

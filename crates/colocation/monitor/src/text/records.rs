@@ -274,6 +274,7 @@ impl Records {
                 symbol: owner::symbol(kernel, foreign.object),
                 owner: owner::unlisted(foreign.function),
                 found: format!("registered function {:#x}", foreign.function),
+                culprit: foreign.function,
                 held: "the monitor unregisters nothing: find the code that hides",
                 ..Finding::new(Class::HookHidden)
             });

@@ -1,0 +1,227 @@
+//! The hooks of one owner, as a pass comes across them, and what takes them out.
+//!
+//! The owner is a listed module, or nobody: then it is the code around an address, as far as it is mapped. Between two
+//! modules, there is a page without memory.
+
+use super::stubs::{self, Stubs};
+use super::{AnySource, First, Hook, Target};
+use crate::disarm::{Left, Plan, Removal, MAX_HOOKS};
+use crate::finding::Repair;
+use crate::kernel::Kernel;
+use crate::memory::{KernelMemory, PAGE_BYTES};
+use crate::owner::{self, Kind, OwnerIndex};
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ops::Range;
+
+/// Maximum number of pages of code of nobody, before an address and behind it.
+const MAX_PAGES: u64 = 512;
+/// Pointers at the beginning of a table that are looked at to learn whose it is.
+const TABLE_POINTERS: u64 = 64;
+
+/// Whose hooks are taken out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Culprit {
+    /// The listed module with this object.
+    Module(u64),
+    /// Code of nobody.
+    Unlisted(Range<u64>),
+}
+
+/// A hook of the owner.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    source: usize,
+    hook: Hook,
+    /// What is hooked tells user space what exists.
+    is_sensitive: bool,
+    /// What the pointer led to before.
+    before: Option<u64>,
+}
+
+/// Collects the hooks of one owner.
+#[derive(Debug)]
+pub(super) struct Collector {
+    address: u64,
+    culprit: Option<Culprit>,
+    found: Vec<Found>,
+    omitted: u64,
+}
+
+/// The owner of `address`, and the beginning of its code, by the last reading of `index`.
+fn culprit<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    index: &OwnerIndex,
+    address: u64,
+) -> Option<(Culprit, u64)> {
+    if kernel.in_image(address) {
+        return None;
+    }
+    match index.find(address) {
+        Some(code) if matches!(code.kind, Kind::Module | Kind::Data) => {
+            let (base, _) = index.owners().module_code?;
+            let start = kernel.u64(code.object.wrapping_add(base))?;
+            Some((Culprit::Module(code.object), start))
+        }
+        Some(_) => None,
+        None => {
+            let range = unlisted(kernel, index, address)?;
+            Some((Culprit::Unlisted(range.clone()), range.start))
+        }
+    }
+}
+
+/// The memory of nobody around `address`.
+fn unlisted<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    index: &OwnerIndex,
+    address: u64,
+) -> Option<Range<u64>> {
+    let is_nobodys = |page: &u64| {
+        owner::is_module_space(kernel, *page)
+            && !index.touches(*page, page.wrapping_add(PAGE_BYTES))
+            && kernel.physical(*page).is_some()
+    };
+    let page = address & !(PAGE_BYTES - 1);
+    kernel.physical(page)?;
+    let step = |number: u64| number * PAGE_BYTES;
+    let before = (1..MAX_PAGES).map(|number| page.wrapping_sub(step(number)));
+    let behind = (1..MAX_PAGES).map(|number| page.wrapping_add(step(number)));
+    // Elsewhere, what is mapped beside a page says nothing about it.
+    let is_module = owner::is_module_space(kernel, page);
+    let pages = |count: usize| if is_module { step(count as u64) } else { 0 };
+    let start = page - pages(before.take_while(is_nobodys).count());
+    Some(start..page + PAGE_BYTES + pages(behind.take_while(is_nobodys).count()))
+}
+
+/// The beginning of the code that has `address`, of a module or of nobody.
+pub(super) fn start<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    index: &OwnerIndex,
+    address: u64,
+) -> Option<u64> {
+    culprit(kernel, index, address).map(|(_, start)| start)
+}
+
+impl Collector {
+    /// Nothing yet, of the owner of `address`.
+    pub fn new(address: u64) -> Self {
+        Self { address, culprit: None, found: Vec::new(), omitted: 0 }
+    }
+
+    /// The owners are read.
+    pub fn begin<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, index: &OwnerIndex) {
+        self.culprit = culprit(kernel, index, self.address).map(|(culprit, _)| culprit);
+    }
+
+    /// Whether the owner has what `hook` leads to.
+    fn owns<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        index: &OwnerIndex,
+        value: u64,
+        target: Target,
+    ) -> bool {
+        let code = index.find(value);
+        match &self.culprit {
+            None => false,
+            Some(Culprit::Module(object)) => code.is_some_and(|code| {
+                code.object == *object && matches!(code.kind, Kind::Module | Kind::Data)
+            }),
+            Some(Culprit::Unlisted(range)) => {
+                if kernel.in_image(value) || code.is_some() {
+                    return false;
+                }
+                let leads_there = || {
+                    let places = (0..TABLE_POINTERS).map(|number| value.wrapping_add(8 * number));
+                    let mut pointers = places.map_while(|at| kernel.u64(at));
+                    pointers.any(|pointer| range.contains(&pointer))
+                };
+                range.contains(&value) || target == Target::Data && leads_there()
+            }
+        }
+    }
+
+    /// Notes `hook` of source number `source` if it is the owner's. `first` is what the pointer was when it was seen
+    /// first, if it is one that Linux never changes.
+    pub fn see<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        index: &OwnerIndex,
+        source: usize,
+        hook: Hook,
+        is_sensitive: bool,
+        first: &BTreeMap<u64, First>,
+    ) {
+        if !self.owns(kernel, index, hook.value, hook.target) {
+            return;
+        }
+        // One pointer can be called for many functions.
+        if let Some(known) = self.found.iter_mut().find(|known| known.hook.slot == hook.slot) {
+            if is_sensitive && !known.is_sensitive {
+                (known.hook, known.is_sensitive) = (hook, true);
+            }
+            return;
+        }
+        if self.found.len() >= MAX_HOOKS {
+            self.omitted += 1;
+            return;
+        }
+        let first = hook.stamp.and_then(|stamp| {
+            first.get(&hook.slot).filter(|first| first.stamp == stamp).map(|first| first.value)
+        });
+        let before = first.filter(|&before| {
+            let is_listed = || index.find(before).is_some();
+            let is_own = self.owns(kernel, index, before, hook.target);
+            before != hook.value && !is_own && (kernel.in_image(before) || is_listed())
+        });
+        self.found.push(Found { source, hook, is_sensitive, before });
+    }
+
+    /// The plan. What decides what user space is told goes first, tables come last.
+    pub fn plan<M: KernelMemory>(
+        mut self,
+        kernel: &Kernel<'_, M>,
+        index: &OwnerIndex,
+        sources: &[AnySource],
+        stubs: &Stubs,
+    ) -> Plan {
+        let owner = match &self.culprit {
+            None => String::new(),
+            Some(Culprit::Module(_)) => owner::describe(kernel, Some(index), self.address),
+            Some(Culprit::Unlisted(range)) => {
+                format!("code at {:#x} to {:#x} in no listed module", range.start, range.end)
+            }
+        };
+        let (address, omitted) = (self.address, self.omitted);
+        let mut plan = Plan { address, owner, omitted, ..Plan::default() };
+        self.found.sort_by_key(|found| (!found.is_sensitive, found.before.is_some()));
+        for Found { source, hook, before, .. } in self.found {
+            let Some(source) = sources.get(source) else { continue };
+            let words = match before {
+                Some(before) => {
+                    stubs::word(kernel, hook.slot, hook.value, before).map(|word| vec![word])
+                }
+                None => source.removal(kernel, &hook, stubs),
+            };
+            let kind = source.what().trim_start_matches("hidden ");
+            let object = match hook.target {
+                Target::Hooks(0) => "every function".into(),
+                Target::Hooks(function) => owner::symbol(kernel, function),
+                _ => source.symbol(kernel, hook.object),
+            };
+            let hook = format!("{kind} at {:#x}: {object}", hook.slot);
+            match words {
+                Ok(words) => {
+                    let repair = Repair { words, links: None };
+                    plan.removals.push(Removal { hook, repair });
+                }
+                Err(why) => plan.left.push(Left { hook, why }),
+            }
+        }
+        plan
+    }
+}
