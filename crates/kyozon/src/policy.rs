@@ -45,6 +45,9 @@ fn read(bytes: &[u8]) -> Result<Policy> {
                     "{key}: it is not about a process that could be stopped: use report or restart"
                 )
             }
+            Unsuitable::NoModule => {
+                anyhow!("{key}: it blames no module whose hooks could be taken out: use report or restart")
+            }
         })?;
     }
     Ok(policy)
@@ -55,11 +58,12 @@ pub fn print(policy: &Policy) -> String {
     let mut text = String::from(
         "# What the monitor does about each class of findings, besides the report.\n\
          # Actions: report (nothing more), restart; where there is a repair, repair and repair-or-restart; where a\n\
-         # process can be stopped, stop.\n",
+         # process can be stopped, stop; where a module is to blame, disarm, which takes its hooks out.\n",
     );
     for class in Class::ALL {
         let line = format!("{:?} = {:?}", class.name(), policy.of(*class).name());
         let note = match (class.is_repairable(), class.is_about_process()) {
+            _ if class.blames_module() => "# the module can be disarmed",
             (true, true) => "# has a repair; the process can be stopped",
             (true, false) => "# has a repair",
             (false, true) => "# the process can be stopped",
@@ -80,9 +84,9 @@ mod tests {
 
     #[test]
     fn a_printed_policy_is_read_again() {
-        let text = "\"hook.hidden\" = \"restart\"\n'process.hidden' = 'repair-or-restart'\n";
+        let text = "\"hook.hidden\" = \"disarm\"\n'process.hidden' = 'repair-or-restart'\n";
         let policy = read(text.as_bytes()).expect("a policy");
-        assert_eq!(policy.of(Class::HookHidden), Action::Restart);
+        assert_eq!(policy.of(Class::HookHidden), Action::Disarm);
         assert_eq!(policy.of(Class::TextModified), Action::Repair);
         let printed = print(&policy);
         assert_eq!(read(printed.as_bytes()).expect("a policy"), policy);
@@ -103,6 +107,7 @@ mod tests {
             ("\"hook.hidden\" = 1", "hook.hidden: its action is not a word"),
             ("\"hook.hidden\" = \"repair\"", "hook.hidden: the monitor has no repair: use report"),
             ("\"hook.hidden\" = \"stop\"", "hook.hidden: it is not about a process"),
+            ("\"hook.modified\" = \"disarm\"", "hook.modified: it blames no module"),
         ] {
             let error = refused(text);
             assert!(error.starts_with("the policy p.toml is unusable: "), "{error}");

@@ -112,9 +112,10 @@ impl Case {
         Self { class: None, line, last_tsc, given_up: true, inherited: Some(hash), ..case }
     }
 
-    /// Whether `action` leaves `finding` as it is. A class without repairs is reported as one that is not repaired.
+    /// Whether `action` leaves `finding` as it is. A class without repairs is reported as one that is not repaired;
+    /// what is done about hooks is no repair of the finding.
     fn is_left(finding: &Finding, action: Action) -> bool {
-        !action.writes() && finding.class.is_repairable()
+        !action.writes() && finding.class.is_repairable() || action == Action::Disarm
     }
 
     /// The hash of its kind and symbol.

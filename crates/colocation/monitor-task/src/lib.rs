@@ -14,6 +14,7 @@
 extern crate alloc;
 
 mod case;
+mod disarm;
 mod journal;
 mod kept;
 mod server;

@@ -1,6 +1,7 @@
 //! The work of one tick.
 
 use crate::case::{name, Case, Outcome};
+use crate::disarm::Disarming;
 use crate::journal::Journal;
 use crate::kept::Kept;
 use crate::system::System;
@@ -66,6 +67,7 @@ struct Pace {
 pub struct Server<'k, M> {
     entries: Vec<CheckEntry<M>>,
     policy: Policy,
+    disarming: Disarming,
     tsc_khz: u64,
     /// Every check has completed its first pass, and a note has said so.
     watches: bool,
@@ -125,6 +127,7 @@ impl<'k, M: KernelMemory> Server<'k, M> {
         Self {
             entries: Vec::new(),
             policy,
+            disarming: Disarming::default(),
             tsc_khz: tsc_khz.max(1),
             watches: false,
             sees_writes: false,
@@ -250,6 +253,11 @@ impl<'k, M: KernelMemory> Server<'k, M> {
                     entry.wait_for_code(&mut journal);
                 }
             }
+            let entries = &mut self.entries;
+            self.disarming.advance(&mut journal, |check| {
+                let entry = entries.get_mut(check);
+                entry.into_iter().for_each(|entry| entry.status.repairs += 1);
+            });
         }
         let period = began.wrapping_sub(self.last_tick.replace(began).unwrap_or(began));
         let (mut began, mut slice) = (began, slice);
@@ -264,18 +272,25 @@ impl<'k, M: KernelMemory> Server<'k, M> {
         let needs: u64 = self.entries.iter().map(|entry| entry.need(&pace)).sum();
         let mut shares = 0;
         let mut full = false;
+        let mut blamed = Vec::new();
         for entry in &mut self.entries {
             shares += entry.share(&pace, needs);
             let until = began.wrapping_add(slice * shares.min(100) / 100);
             let (findings, step) = entry.step(kernel, journal.system, self.tsc_khz, until);
             full |= step == Step::Spent;
             for finding in findings {
-                cause = cause.or(entry.add_finding(finding, &mut journal, &self.policy));
+                cause =
+                    cause.or(entry.add_finding(finding, &mut journal, &self.policy, &mut blamed));
             }
             if matches!(step, Step::Done(_)) {
                 entry.end_pass(&mut journal);
+                while let Some(plan) = entry.check.plan() {
+                    self.disarming.take(plan, &mut journal);
+                }
             }
         }
+        self.disarm(kernel, system, &blamed);
+        let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
         if let Some(cause) = cause {
             let has_changed = |entry: &CheckEntry<M>| entry.open.iter().any(is_crash_kernel);
             let is_changed = self.entries.iter().any(has_changed);
@@ -307,12 +322,36 @@ impl<'k, M: KernelMemory> Server<'k, M> {
                 entry.check.judge_writes(kernel, writes.list(), &mut |it| findings.push(it));
                 let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
                 for finding in findings {
-                    cause = cause.or(entry.add_finding(finding, &mut journal, &self.policy));
+                    // Writes blame no module.
+                    let blamed = &mut Vec::new();
+                    cause =
+                        cause.or(entry.add_finding(finding, &mut journal, &self.policy, blamed));
                 }
             }
             let is_last = writes.list().len() < MAX_WRITES;
             if is_last || system.now() as i64 - end as i64 >= 0 {
                 return cause;
+            }
+        }
+    }
+
+    /// Has plans made for the owners that findings blame, and for those whose hooks were just taken out.
+    fn disarm<S: System>(&mut self, kernel: &Kernel<'_, M>, system: &mut S, blamed: &[Blamed]) {
+        let Self { entries, disarming, kept, lines, .. } = self;
+        for Blamed { address, class, is_new } in blamed {
+            let known = entries
+                .iter()
+                .find_map(|entry| Some((entry.index, entry.check.culprit(kernel, *address)?)));
+            let Some((check, culprit)) = known else { continue };
+            if !disarming.begin(culprit, *class, check, *is_new) {
+                let line = "too many modules are being disarmed: this one is left";
+                let mut journal = Journal { system, kept, lines };
+                journal.report_about(EVENT_NOTE, check, Some(*class), line);
+            }
+        }
+        for entry in entries.iter_mut() {
+            for culprit in disarming.asks(entry.index) {
+                entry.check.disarm(culprit);
             }
         }
     }
@@ -448,6 +487,7 @@ impl<M: KernelMemory> CheckEntry<M> {
         mut finding: Finding,
         journal: &mut Journal<'_, impl System>,
         policy: &Policy,
+        blamed: &mut Vec<Blamed>,
     ) -> Option<Cause> {
         let (index, action) = (self.index, policy.of(finding.class));
         if self.open.is_spoiled(finding.address) {
@@ -462,6 +502,10 @@ impl<M: KernelMemory> CheckEntry<M> {
         }
         let now = journal.system.now();
         let added = self.open.add(&finding, action, now, *journal.lines + 1);
+        if action == Action::Disarm && finding.culprit != 0 {
+            let (address, class) = (finding.culprit, finding.class);
+            blamed.push(Blamed { address, class, is_new: added != Added::Known });
+        }
         if added == Added::Known {
             return None;
         }
@@ -557,6 +601,14 @@ impl<M: KernelMemory> CheckEntry<M> {
         self.status.unlisted = self.open.unlisted;
         system.publish(self.index, &self.status);
     }
+}
+
+/// A finding that blames a module, whose hooks are to be taken out.
+struct Blamed {
+    /// An address in the module's code.
+    address: u64,
+    class: Class,
+    is_new: bool,
 }
 
 /// A finding that asks for a restart.

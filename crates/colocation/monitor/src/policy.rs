@@ -16,12 +16,20 @@ pub enum Action {
     Restart,
     /// The repair, if the class has one; then the end of the process, by Linux itself.
     Stop,
+    /// The hooks of the module that is to blame are taken out.
+    Disarm,
 }
 
 impl Action {
     /// Every action, in the order of their numbers.
-    pub const ALL: &[Self] =
-        &[Self::Report, Self::Repair, Self::RepairOrRestart, Self::Restart, Self::Stop];
+    pub const ALL: &[Self] = &[
+        Self::Report,
+        Self::Repair,
+        Self::RepairOrRestart,
+        Self::Restart,
+        Self::Stop,
+        Self::Disarm,
+    ];
 
     /// The name in a policy.
     pub fn name(self) -> &'static str {
@@ -31,6 +39,7 @@ impl Action {
             Self::RepairOrRestart => "repair-or-restart",
             Self::Restart => "restart",
             Self::Stop => "stop",
+            Self::Disarm => "disarm",
         }
     }
 
@@ -41,7 +50,7 @@ impl Action {
 
     /// Whether it is one that writes to Linux's memory.
     pub fn writes(self) -> bool {
-        matches!(self, Self::Repair | Self::RepairOrRestart | Self::Stop)
+        matches!(self, Self::Repair | Self::RepairOrRestart | Self::Stop | Self::Disarm)
     }
 
     /// Whether it can be done about findings of `class`.
@@ -55,6 +64,7 @@ impl Action {
                 Err(Unsuitable::NoRepair)
             }
             Self::Stop if !class.is_about_process() => Err(Unsuitable::NoProcess),
+            Self::Disarm if !class.blames_module() => Err(Unsuitable::NoModule),
             _ => Ok(()),
         }
     }
@@ -67,6 +77,8 @@ pub enum Unsuitable {
     NoRepair,
     /// The class is not about processes.
     NoProcess,
+    /// The class blames no module.
+    NoModule,
 }
 
 /// An action for each class.
@@ -156,6 +168,8 @@ mod tests {
         assert_eq!(policy.set(Class::HookHidden, Action::Repair), Err(Unsuitable::NoRepair));
         assert_eq!(policy.set(Class::HookHidden, Action::Stop), Err(Unsuitable::NoProcess));
         assert_eq!(policy.set(Class::FilterLifted, Action::Stop), Ok(()));
+        assert_eq!(policy.set(Class::TextModified, Action::Disarm), Err(Unsuitable::NoModule));
+        assert_eq!(policy.set(Class::ModuleHidden, Action::Disarm), Ok(()));
         let mut data = policy.encode().to_vec();
         data.push(7);
         assert_eq!(Policy::decode(&data), Ok((policy, &[7][..])));
@@ -172,6 +186,7 @@ mod tests {
             (0, b'k'),
             (MAGIC.len(), 4),
             (MAGIC.len(), 5),
+            (MAGIC.len(), 6),
             (MAGIC.len() + Class::HookHidden as usize, 1),
         ] {
             let mut bad = good;

@@ -1,3 +1,5 @@
+mod disarm;
+
 use super::*;
 use crate::table::MAX_OPEN;
 use crate::watch::MAX_WATCHED;
