@@ -17,7 +17,7 @@ use kyozon_monitor::disarm::Plan;
 /// Maximum number of owners of which the server knows that their hooks were taken out.
 pub const MAX_JOBS: usize = 16;
 /// Rounds after which hooks that come back are left.
-pub const MAX_ROUNDS: u32 = 4;
+pub const MAX_ROUNDS: u32 = 8;
 /// Transactions per tick.
 const STEPS_PER_TICK: usize = 4;
 /// Ticks for which a step is tried while the other CPUs miss the rendezvous.
@@ -49,10 +49,11 @@ struct Job {
     state: State,
     /// Plans with steps so far.
     rounds: u32,
-    /// Hooks taken out since the last finding.
+    /// Since the finding that began it, or that began it again: hooks taken out, lines about hooks, and whether those
+    /// that are left were named.
     removed: u64,
-    /// Lines about hooks so far.
     lines: usize,
+    named_left: bool,
 }
 
 /// The owners whose hooks are taken out.
@@ -68,6 +69,7 @@ impl Disarming {
         if let Some(known) = self.jobs.iter_mut().find(|job| job.culprit == culprit) {
             if known.state == State::Ended && is_new && known.rounds < MAX_ROUNDS {
                 (known.state, known.removed) = (State::Asks, 0);
+                (known.lines, known.named_left) = (0, false);
             }
             return true;
         }
@@ -76,8 +78,8 @@ impl Disarming {
             let Some(ended) = ended else { return false };
             self.jobs.remove(ended);
         }
-        let (state, rounds, removed, lines) = (State::Asks, 0, 0, 0);
-        self.jobs.push(Job { culprit, class, check, state, rounds, removed, lines });
+        let (state, rounds, removed, lines, named_left) = (State::Asks, 0, 0, 0, false);
+        self.jobs.push(Job { culprit, class, check, state, rounds, removed, lines, named_left });
         true
     }
 
@@ -140,9 +142,7 @@ impl Job {
                     format!("{owner}: disarmed: {removed} hooks taken out, {others} left")
                 }
             };
-            if self.rounds == 0 {
-                self.report_left(&plan, journal);
-            }
+            self.report_left(&plan, journal);
             let kind = if self.removed == 0 { EVENT_NOTE } else { EVENT_REPAIR };
             self.report(kind, journal, &line);
             self.state = State::Ended;
@@ -157,14 +157,15 @@ impl Job {
             self.state = State::Ended;
             return;
         }
-        if self.rounds == 0 {
-            self.report_left(&plan, journal);
-        }
+        self.report_left(&plan, journal);
         self.rounds += 1;
         self.state = State::Works(plan, 0, 0);
     }
 
     fn report_left<S: System>(&mut self, plan: &Plan, journal: &mut Journal<'_, S>) {
+        if core::mem::replace(&mut self.named_left, true) {
+            return;
+        }
         for left in &plan.left {
             let line = format!("{}: left: {}: {}", plan.owner, left.hook, left.why);
             self.report_hook(EVENT_NOTE, journal, &line);
