@@ -74,6 +74,7 @@ const COLOCATION: &[&str] =
     &["attacks/", "bugs/", "colocation/", "lab/demo", "microkernel/", "monitor/", "packaging/"];
 /// Tests of the monitor.
 const MONITOR: &[&str] = &[
+    "attacks/disarm",
     "attacks/found",
     "attacks/hooks",
     "attacks/registers",

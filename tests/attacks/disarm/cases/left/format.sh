@@ -1,0 +1,2 @@
+attack="hook-format"
+hook="binary format at .*: no safe step"

@@ -1,0 +1,2 @@
+attack="hook-packet"
+hook="packet handler at .*: no safe step"

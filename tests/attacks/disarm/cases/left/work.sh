@@ -1,0 +1,2 @@
+attack="hook-work"
+hook="timer at .*: Linux knows the work"

@@ -1,0 +1,3 @@
+attack="hook-timer"
+does="sleep 0.3"
+hook="timer at "
