@@ -239,6 +239,9 @@ impl Budget for Clock {
     fn clock_ms(&mut self) -> u64 {
         self.ms
     }
+    fn is_whole(&self) -> bool {
+        true
+    }
     fn half_spent(&mut self) -> bool {
         self.calls > STEP_CALLS / 2
     }

@@ -59,6 +59,10 @@ pub trait Budget {
     fn clock_ms(&mut self) -> u64 {
         0
     }
+    /// Whether the checks have the CPU for themselves, so that a pass need not leave time to others.
+    fn is_whole(&self) -> bool {
+        false
+    }
 
     /// Whether half of the slice is over. A check begins nothing long after that.
     fn half_spent(&mut self) -> bool {

@@ -499,6 +499,9 @@ impl Watch {
         }
         if let Some(pace) = &mut self.pace {
             pace.step(budget.clock_ms());
+            if budget.is_whole() {
+                pace.passed = pace.passed.max(pace.pass_ms);
+            }
         }
         loop {
             if self.look.is_none()
