@@ -3,7 +3,7 @@
  *
  *   target run FILE	a process of user 1234 with a second thread of user 1235; writes both PIDs to FILE
  *			and appends a byte every 100 ms as a sign of life; ends when the file is removed
- *   target busy FILE	a process of user 1234 with one thread and its own session that computes when no other
+ *   target busy FILE	a process of user 1236 with one thread and its own session that computes when no other
  *			process does; writes its PID to FILE; ends when the file is removed
  *   target idle FILE	the same, and it sleeps
  *   target member FILE	the same, and it sleeps in its parent's session
@@ -62,7 +62,7 @@ static int alone(const char *name, int has_session, int computes)
 
 	if (file < 0 || (has_session && setsid() < 0) || nice(19) < 0)
 		return 1;
-	become(1234);
+	become(1236);
 	dprintf(file, "%d\n", getpid());
 	while (!fstat(file, &now) && now.st_nlink > 0)
 		if (!computes)
