@@ -37,7 +37,7 @@ impl Initramfs {
         }
         for (index, file) in kernel.module_files(modules)?.iter().enumerate() {
             let name = file.file_name().expect("a module has a name").to_string_lossy();
-            let name = name.trim_end_matches(".xz");
+            let name = name.trim_end_matches(".xz").trim_end_matches(".zst");
             archive.file(&format!("kyozon/modules/{index:02}-{name}"), 0o644, module(file)?)?;
         }
         Ok(archive)
@@ -103,18 +103,29 @@ fn agent() -> Result<Vec<u8>> {
     })
 }
 
+/// A module's contents; distributions compress them with xz or zstd.
 fn module(file: &Path) -> Result<Vec<u8>> {
-    if file.extension().is_some_and(|kind| kind == "xz") {
-        let out = Command::new("xz").arg("-dc").arg(file).output().context("start xz")?;
-        ensure!(
-            out.status.success(),
-            "unpack {}: {}",
-            file.display(),
-            String::from_utf8_lossy(&out.stderr).trim()
-        );
-        return Ok(out.stdout);
+    let Some(program) = unpacker(file) else {
+        return fs::read(file).with_context(|| file.display().to_string());
+    };
+    let out = Command::new(program).arg("-dc").arg(file).output();
+    let out = out.with_context(|| format!("start {program}: is it installed?"))?;
+    ensure!(
+        out.status.success(),
+        "unpack {}: {}",
+        file.display(),
+        String::from_utf8_lossy(&out.stderr).trim()
+    );
+    Ok(out.stdout)
+}
+
+/// The program that unpacks `file`, if its name says that it is compressed.
+fn unpacker(file: &Path) -> Option<&'static str> {
+    match file.extension()?.to_str()? {
+        "xz" => Some("xz"),
+        "zst" => Some("zstd"),
+        _ => None,
     }
-    fs::read(file).with_context(|| file.display().to_string())
 }
 
 #[cfg(test)]
@@ -136,6 +147,20 @@ mod tests {
             .unwrap();
         assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
         assert_eq!(fs::read_to_string(folder.path().join("a/link")).unwrap(), "hello\n");
+    }
+
+    #[test]
+    fn compressed_modules_are_unpacked() {
+        let folder = tempfile::tempdir().unwrap();
+        let plain = folder.path().join("a.ko");
+        fs::write(&plain, "module").unwrap();
+        process::run_ok(Command::new("xz").arg("-k").arg(&plain), LIMIT).unwrap();
+        for name in ["a.ko", "a.ko.xz"] {
+            assert_eq!(module(&folder.path().join(name)).unwrap(), b"module", "{name}");
+        }
+        fs::write(folder.path().join("b.ko.xz"), "module").unwrap();
+        assert!(module(&folder.path().join("b.ko.xz")).is_err());
+        assert_eq!(unpacker(Path::new("c.ko.zst")), Some("zstd"));
     }
 
     #[test]

@@ -1,4 +1,11 @@
-//! Stock Debian kernels: the packages are downloaded and unpacked into the cache, never installed.
+//! Stock kernels: Debian's packages are downloaded and unpacked into the cache, never installed; packages of others are
+//! unpacked by hand and [adopted](Kernel::adopt).
+
+mod adopted;
+#[cfg(test)]
+mod tests;
+
+pub use adopted::adopted_series;
 
 use crate::{cache, process};
 use anyhow::{bail, ensure, Context, Result};
@@ -17,35 +24,41 @@ const LIMIT: Duration = Duration::from_secs(600);
 /// One unpacked kernel: image, modules and headers under one root.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Kernel {
-    /// "6.12", "6.1".
+    /// "6.12", "6.1", or of an adopted kernel.
     pub series: String,
-    /// "cloud" or "generic".
+    /// "cloud", "generic" or "adopted".
     pub flavour: String,
     /// Output of `uname -r`.
     pub release: String,
-    /// The Debian package's version.
+    /// The Debian package's version, or an adopted kernel's build ("#31-Ubuntu SMP ...").
     pub version: String,
     /// Folder into which the packages were unpacked.
     pub root: PathBuf,
 }
 
 impl Kernel {
-    /// The kernel that was fetched last, without the network.
+    /// The kernel that was fetched or adopted last, without the network. A series beyond [`SERIES`] is an adopted one,
+    /// whatever the flavour.
     pub fn cached(series: &str, flavour: &str) -> Result<Self> {
-        check_names(series, flavour)?;
+        check_flavour(flavour)?;
+        if !SERIES.contains(&series) {
+            return Self::adopted(series);
+        }
+        let remedy = format!("run 'kyozon-lab fetch --kernel {series} --flavour {flavour}'");
+        Self::recorded(series, flavour, &remedy)
+    }
+
+    /// The kernel of a record in the cache. `remedy` makes a new record.
+    fn recorded(series: &str, flavour: &str, remedy: &str) -> Result<Self> {
         let record = record(series, flavour)?;
         let text = fs::read(&record).with_context(|| {
-            format!(
-                "kernel {series} ({flavour}) is not in the cache: \
-                 run 'kyozon-lab fetch --kernel {series} --flavour {flavour}'"
-            )
+            format!("kernel {series} ({flavour}) is not in the cache: {remedy}")
         })?;
-        let kernel: Self = serde_json::from_slice(&text).with_context(|| {
-            format!("{} is damaged: remove it and fetch again", record.display())
-        })?;
+        let kernel: Self = serde_json::from_slice(&text)
+            .with_context(|| format!("{} is damaged: remove it and {remedy}", record.display()))?;
         ensure!(
             kernel.image().is_file(),
-            "{} is gone: remove {} and fetch again",
+            "{} is gone: remove {} and {remedy}",
             kernel.image().display(),
             record.display()
         );
@@ -54,7 +67,12 @@ impl Kernel {
 
     /// The kernel in the cache; downloads it if it is not there. With `update`, the newest point release.
     pub fn fetch(series: &str, flavour: &str, update: bool) -> Result<Self> {
-        check_names(series, flavour)?;
+        check_flavour(flavour)?;
+        if !SERIES.contains(&series) {
+            let kernel = Self::adopted(series)?;
+            ensure!(!update, "kernel {series} was adopted: unpack a newer one and adopt that");
+            return Ok(kernel);
+        }
         if !update {
             if let Ok(kernel) = Self::cached(series, flavour) {
                 return Ok(kernel);
@@ -123,14 +141,20 @@ impl Kernel {
         Ok(files.into_iter().map(|file| self.modules().join(file)).collect())
     }
 
+    /// Debian's folder of the headers that all flavours share, if the kernel has one.
+    fn common_headers(&self) -> Result<Option<PathBuf>> {
+        let source = self.root.join("usr/src");
+        let read = fs::read_dir(&source).with_context(|| format!("read {}", source.display()))?;
+        Ok(read
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .find(|path| path.to_string_lossy().ends_with("-common")))
+    }
+
     /// The headers' Makefile includes the common one by absolute path: sets that path.
     fn relocate_headers(&self) -> Result<()> {
-        let source = self.root.join("usr/src");
-        let common = fs::read_dir(&source)
-            .with_context(|| format!("read {}", source.display()))?
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .find(|path| path.to_string_lossy().ends_with("-common"))
-            .with_context(|| format!("no common headers in {}", source.display()))?;
+        let common = self.common_headers()?.with_context(|| {
+            format!("no common headers in {}", self.root.join("usr/src").display())
+        })?;
         cache::write(
             &self.headers().join("Makefile"),
             format!("include {}/Makefile\n", common.display()).as_bytes(),
@@ -138,12 +162,7 @@ impl Kernel {
     }
 }
 
-fn check_names(series: &str, flavour: &str) -> Result<()> {
-    ensure!(
-        SERIES.contains(&series),
-        "kernel series {series:?} is not one of {}",
-        SERIES.join(", ")
-    );
+fn check_flavour(flavour: &str) -> Result<()> {
     ensure!(
         matches!(flavour, "cloud" | "generic"),
         "kernel flavour {flavour:?} is neither cloud nor generic"
@@ -269,49 +288,4 @@ fn module_name(path: &str) -> String {
 /// In module names, '-' and '_' are equivalent.
 fn normal(name: &str) -> String {
     name.replace('-', "_")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn releases_are_ordered_by_number() {
-        assert_eq!(compare_numbers("6.1.0-9-cloud-amd64", "6.1.0-56-cloud-amd64"), Ordering::Less);
-        assert_eq!(
-            compare_numbers("6.12.117+deb12-amd64", "6.12.9+deb12-amd64"),
-            Ordering::Greater
-        );
-    }
-
-    #[test]
-    fn modules_come_in_loading_order() {
-        let folder = tempfile::tempdir().unwrap();
-        let kernel = Kernel {
-            series: "6.1".into(),
-            flavour: "cloud".into(),
-            release: "r".into(),
-            version: "v".into(),
-            root: folder.path().into(),
-        };
-        fs::create_dir_all(kernel.modules()).unwrap();
-        let dep = "kernel/a/virtio.ko.xz:\nkernel/a/virtio-ring.ko: kernel/a/virtio.ko.xz\n\
-                   kernel/b/con.ko: kernel/a/virtio-ring.ko kernel/a/virtio.ko.xz\n";
-        fs::write(kernel.modules().join("modules.dep"), dep).unwrap();
-        fs::write(kernel.modules().join("modules.builtin"), "kernel/c/serial_8250.ko\n").unwrap();
-        let files = kernel.module_files(&["con", "virtio_ring", "serial-8250"]).unwrap();
-        let names: Vec<_> =
-            files.iter().map(|f| f.file_name().unwrap().to_str().unwrap()).collect();
-        assert_eq!(names, ["virtio.ko.xz", "virtio-ring.ko", "con.ko"]);
-        assert!(kernel.module_files(&["nope"]).unwrap_err().to_string().contains("no module nope"));
-    }
-
-    #[test]
-    fn unknown_names_are_refused() {
-        assert!(Kernel::cached("5.10", "cloud").unwrap_err().to_string().contains("6.12, 6.1"));
-        assert!(Kernel::cached("6.1", "rt")
-            .unwrap_err()
-            .to_string()
-            .contains("neither cloud nor generic"));
-    }
 }

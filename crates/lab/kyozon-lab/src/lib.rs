@@ -13,7 +13,7 @@
 //! | [`emulator`] | QEMU and Bochs as processes that cannot outlive this one |
 //! | [`initramfs`], [`protocol`] | the guest's first file system, and the protocol of its agent |
 //! | [`stale`] | the one failure of QEMU after which a test runs once more |
-//! | [`kernels`], [`module`] | Debian's kernel packages, unpacked and never installed; modules built against them |
+//! | [`kernels`], [`module`] | kernel packages, unpacked and never installed; modules built against them |
 //! | [`wire`], [`talk`] | the other end of a unikernel's network: a TCP client there |
 //! | [`product`] | the project's own module, images and command, put into a guest |
 //!

@@ -36,6 +36,14 @@ enum Command {
         #[arg(long)]
         update: bool,
     },
+    /// Record a kernel of another distribution, whose packages somebody unpacked into one folder
+    Adopt {
+        /// Its series, which --kernel takes from then on
+        #[arg(long, value_name = "SERIES")]
+        series: String,
+        /// Folder with boot/vmlinuz-RELEASE, lib/modules/RELEASE and usr/src/linux-headers-RELEASE; it must stay
+        folder: PathBuf,
+    },
     /// Build a module of this project against a kernel in the cache
     Module {
         /// Folder with a Kbuild file
@@ -173,15 +181,10 @@ fn carry_out(command: Command) -> Result<ExitCode> {
         Command::Fetch { kernel, flavour, update } => {
             let all: Vec<String> = SERIES.map(String::from).into();
             for series in if kernel.is_empty() { all } else { kernel } {
-                let kernel = Kernel::fetch(&series, &flavour, update)?;
-                println!(
-                    "Linux {} ({}) in {}",
-                    kernel.release,
-                    kernel.version,
-                    kernel.root.display()
-                );
+                print_kernel(&Kernel::fetch(&series, &flavour, update)?);
             }
         }
+        Command::Adopt { series, folder } => print_kernel(&Kernel::adopt(&series, &folder)?),
         Command::Module { source, kernel, flavour } => {
             let built = module::build(&source, &Kernel::fetch(&kernel, &flavour, false)?)?;
             built.warnings.iter().for_each(|warning| eprintln!("{warning}"));
@@ -240,6 +243,10 @@ fn carry_out(command: Command) -> Result<ExitCode> {
         Command::Bench(options) => return bench::run(&options),
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn print_kernel(kernel: &Kernel) {
+    println!("Linux {} ({}) in {}", kernel.release, kernel.version, kernel.root.display());
 }
 
 fn pairs(args: &[String]) -> Result<Vec<(&str, &str)>> {

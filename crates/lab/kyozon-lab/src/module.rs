@@ -49,17 +49,25 @@ pub fn build_with(source: &Path, kernel: &Kernel, generated: &[(&str, &[u8])]) -
             .unwrap_or("make gave no reason");
         bail!("module {name} does not build for {}: {why}", kernel.release);
     }
-    let warnings = finished
-        .stderr
-        .lines()
-        .filter(|line| line.to_lowercase().contains("warning"))
-        .map(str::to_owned)
-        .collect();
+    let warnings = warnings(&finished.stderr);
     let file = fs::read_dir(&work)?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .find(|path| path.extension().is_some_and(|e| e == "ko"))
         .with_context(|| format!("{} builds no module", source.display()))?;
     Ok(Module { file, warnings })
+}
+
+/// The warnings in the output of make. That the kernel was built by another compiler, which is so for most adopted
+/// kernels, is none of a module's.
+fn warnings(stderr: &str) -> Vec<String> {
+    stderr
+        .lines()
+        .filter(|line| line.to_lowercase().contains("warning"))
+        .filter(|line| {
+            !line.starts_with("warning: the compiler differs from the one used to build")
+        })
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Writes only sources and generated files whose contents differ, so that make rebuilds only these, and removes
@@ -104,6 +112,15 @@ fn is_source(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_compiler_is_no_warning_of_the_module() {
+        let stderr = "warning: the compiler differs from the one used to build the kernel\n  \
+                      The kernel was built by: gcc-13\n  You are using: gcc-12\n\
+                      a.c:1: warning: unused variable\nb.o: Warning: objtool: no frame\n";
+        let want = ["a.c:1: warning: unused variable", "b.o: Warning: objtool: no frame"];
+        assert_eq!(warnings(stderr), want);
+    }
 
     #[test]
     fn only_changed_sources_are_copied() {
