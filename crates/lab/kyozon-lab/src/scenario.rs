@@ -8,7 +8,7 @@
 //!
 //! [guest]                          # one run for each kernel and each number of CPUs; if there is more than one
 //!                                  # isolation, too, one for each pair, and every combination in the nightly run
-//! kernels = ["6.12", "6.1"]
+//! kernels = ["6.12", "6.1"]        # "adopted" stands for every kernel that was adopted; skipped if there is none
 //! nightly-kernels = ["6.1"]        # those of the kernels that only the nightly run takes
 //! smp = [1, 2]
 //! isolation = ["none", "vmm"]      # with kyozon: the default of `kyozon load` in this run; without the key both,
@@ -40,6 +40,7 @@ pub mod typed;
 
 pub use guest::compile;
 
+use crate::kernels::adopted_series;
 use crate::{bochs, process};
 use anyhow::{Context, Result};
 use description::{Description, GuestPart, Isolation, Need};
@@ -70,14 +71,18 @@ struct Variant {
     nightly_only: bool,
 }
 
+/// The entry of `kernels` that stands for all adopted kernels.
+const ADOPTED: &str = "adopted";
+
 impl Variant {
     /// Each kernel with each number of CPUs and each isolation. If there are several of each, the nightly run has all
     /// combinations; the other run has half of them, in which each pair of two properties occurs.
-    fn all(guest: &GuestPart) -> Vec<Self> {
+    fn all(guest: &GuestPart, adopted: &[String]) -> Vec<Self> {
         let isolations = guest.isolations();
-        let full = [guest.kernels.len(), guest.smp.len(), isolations.len()].contains(&1);
+        let kernels = named(&guest.kernels, adopted);
+        let full = [kernels.len(), guest.smp.len(), isolations.len()].contains(&1);
         let mut all = Vec::new();
-        for (i, kernel) in guest.kernels.iter().enumerate() {
+        for (i, kernel) in kernels.iter().enumerate() {
             for (j, cpus) in guest.smp.iter().enumerate() {
                 for (k, (isolation, nightly_only)) in isolations.iter().enumerate() {
                     let in_half = full || (i + j + k).is_multiple_of(2);
@@ -99,6 +104,15 @@ impl Variant {
     }
 }
 
+/// `kernels` with the series of all `adopted` kernels in place of [`ADOPTED`], which stays if there is none.
+fn named(kernels: &[String], adopted: &[String]) -> Vec<String> {
+    let of = |kernel: &String| match kernel == ADOPTED && !adopted.is_empty() {
+        true => adopted.to_vec(),
+        false => vec![kernel.clone()],
+    };
+    kernels.iter().flat_map(of).collect()
+}
+
 /// The outcome of a test that did not fail.
 #[derive(Debug, PartialEq)]
 pub enum Ending {
@@ -113,6 +127,7 @@ pub fn cases(tests: &Path) -> Result<Vec<Case>> {
     let mut folders = Vec::new();
     find_folders(tests, &mut folders)?;
     folders.sort();
+    let adopted = adopted_series()?;
     let mut all = Vec::new();
     for folder in folders {
         let name = folder.strip_prefix(tests)?.display().to_string();
@@ -125,7 +140,8 @@ pub fn cases(tests: &Path) -> Result<Vec<Case>> {
             description: description.clone(),
             variant,
         };
-        for variant in description.guest.iter().flat_map(Variant::all) {
+        let variants = description.guest.iter().flat_map(|guest| Variant::all(guest, &adopted));
+        for variant in variants {
             all.push(case(format!("{name} {}", variant.name()), Some(variant)));
         }
         if !description.host.is_empty() {
@@ -212,6 +228,9 @@ impl Case {
             }
         }
         match &self.variant {
+            Some(variant) if variant.kernel == ADOPTED => {
+                return Ok(Ending::Skipped("needs an adopted kernel: 'kyozon-lab adopt'"));
+            }
             Some(variant) => self.in_guest(variant)?,
             None => self.on_host()?,
         }

@@ -118,3 +118,25 @@ fn tests_without_steps_are_refused() {
         assert!(cases(tests.path()).is_err(), "{text}");
     }
 }
+
+#[test]
+fn adopted_kernels_are_run_each_or_skipped() {
+    let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let kernels = words(&["6.1", "adopted"]);
+    assert_eq!(named(&kernels, &words(&["6.8", "6.14"])), ["6.1", "6.8", "6.14"]);
+    assert_eq!(named(&kernels, &[]), ["6.1", "adopted"]);
+    let variant = Variant {
+        kernel: ADOPTED.into(),
+        cpus: 1,
+        isolation: Isolation::None,
+        nightly_only: false,
+    };
+    let (_tests, mut cases) =
+        host_case("about = 'x'\n[guest]\nkernels = ['adopted']\n[[step]]\nrun = 'true'\n");
+    let mut case = cases.remove(0);
+    case.variant = Some(variant);
+    assert_eq!(
+        case.run(true).unwrap(),
+        Ending::Skipped("needs an adopted kernel: 'kyozon-lab adopt'")
+    );
+}
