@@ -141,24 +141,17 @@ impl Kernel {
         Ok(files.into_iter().map(|file| self.modules().join(file)).collect())
     }
 
-    /// Debian's folder of the headers that all flavours share, if the kernel has one.
-    fn common_headers(&self) -> Result<Option<PathBuf>> {
-        let source = self.root.join("usr/src");
-        let read = fs::read_dir(&source).with_context(|| format!("read {}", source.display()))?;
-        Ok(read
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .find(|path| path.to_string_lossy().ends_with("-common")))
-    }
-
-    /// The headers' Makefile includes the common one by absolute path: sets that path.
+    /// The Makefile of Debian's headers has absolute paths of folders of headers: sets those below [`Self::root`].
     fn relocate_headers(&self) -> Result<()> {
-        let common = self.common_headers()?.with_context(|| {
-            format!("no common headers in {}", self.root.join("usr/src").display())
-        })?;
-        cache::write(
-            &self.headers().join("Makefile"),
-            format!("include {}/Makefile\n", common.display()).as_bytes(),
-        )
+        let path = self.headers().join("Makefile");
+        let old = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        let source = self.root.join("usr/src/linux-headers-").display().to_string();
+        let new = Regex::new(r"[^\s=]*/usr/src/linux-headers-")?
+            .replace_all(&old, regex::NoExpand(&source));
+        if new != old {
+            cache::write(&path, new.as_bytes())?;
+        }
+        Ok(())
     }
 }
 

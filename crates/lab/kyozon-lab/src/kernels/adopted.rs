@@ -99,11 +99,9 @@ impl Kernel {
             let path = self.headers().join(name);
             ensure!(path.is_file(), missing(&path));
         }
-        if self.common_headers()?.is_some() {
-            self.relocate_headers()?;
-        }
         let makefile = self.headers().join("Makefile");
         ensure!(makefile.is_file(), missing(&makefile));
+        self.relocate_headers()?;
         for name in TOOLS {
             let path = self.headers().join(name);
             ensure!(path.is_file(), missing(&path));

@@ -29,6 +29,27 @@ fn modules_come_in_loading_order() {
 }
 
 #[test]
+fn the_headers_makefile_leads_into_the_unpacked_folder() {
+    let folder = unpacked();
+    let kernel = Kernel::unpacked("6.8", folder.path()).unwrap();
+    let path = kernel.headers().join("Makefile");
+    let root = kernel.root.display();
+    let want = format!("KBUILD_OUTPUT={root}/usr/src/linux-headers-r\ninclude {root}/usr/src/linux-headers-c/Makefile\n");
+    // As a package has it, and as an earlier cache left it.
+    for old in ["", "/root/.cache/k/6.12-cloud/6.12.1-1"] {
+        let text = want.replace(&root.to_string(), old);
+        assert_ne!(text, want);
+        fs::write(&path, text).unwrap();
+        kernel.relocate_headers().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), want);
+    }
+    let other = "# Another distribution's: KBUILD_OUTPUT := /elsewhere\n";
+    fs::write(&path, other).unwrap();
+    kernel.relocate_headers().unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), other);
+}
+
+#[test]
 fn unknown_names_are_refused() {
     assert!(Kernel::cached("5.10", "cloud").unwrap_err().to_string().contains("6.12, 6.1"));
     assert!(Kernel::cached("6.1", "rt")
