@@ -96,7 +96,8 @@ pub struct MappingCheck {
     shown: u64,
     /// Executable pages of this pass.
     pages: u64,
-    /// Tables of this pass that may lead to executable or writable pages and cannot be read: Linux keeps its own in System RAM.
+    /// Tables of this pass that may lead to executable or writable pages and cannot be read: Linux keeps its own in
+    /// System RAM.
     unread: u64,
     /// Looks of this pass. If this one is at the suspects alone: where those begin that were not looked at.
     looks: u32,
