@@ -11,7 +11,7 @@ use crate::memory::{KernelMemory, Page, PAGE_BYTES};
 use crate::profile::btf::Btf;
 use crate::profile::build::{encode, Image, LayoutEntry};
 use crate::profile::format::Header;
-use crate::profile::listing::SymbolLine;
+use crate::profile::listing::{SymbolLine, SymbolNames};
 use crate::profile::vmlinux as payload;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use kyozon_abi::layer::LinuxRegisters;
@@ -147,14 +147,15 @@ pub fn profile_with(
     let mut lines: Vec<SymbolLine<'_>> =
         symbols.iter().map(|&(address, kind, name)| SymbolLine { address, kind, name }).collect();
     lines.sort();
+    let names = SymbolNames::new(&lines);
     let mut layouts: Vec<LayoutEntry> =
         layouts.iter().map(|&(key, value, bytes)| (key.to_string(), value, bytes)).collect();
     layouts.sort();
     let fingerprints = vmlinux.map(|vmlinux| {
         let image = Image { vmlinux, notes: &note(BUILD), key: [3, 4], calls_changed: false };
-        payload::fingerprints(&image, &lines, &Btf::parse(&no_types()).unwrap(), &header).unwrap()
+        payload::fingerprints(&image, &names, &Btf::parse(&no_types()).unwrap(), &header).unwrap()
     });
-    encode(header, &lines, &layouts, "6.0.0-fake", fingerprints.unwrap_or_default()).unwrap()
+    encode(header, &names, &layouts, "6.0.0-fake", fingerprints.unwrap_or_default()).unwrap()
 }
 
 /// Type information without types.

@@ -116,7 +116,7 @@ impl<'a> Profile<'a> {
     /// Virtual address of the symbol `name`; the lowest if there are several.
     pub fn symbol(&self, name: &str) -> Option<u64> {
         let count = self.header.by_name.count;
-        let at = partition(count, |i| self.name(self.ranked(i)) < name);
+        let at = partition(count, |i| self.name_bytes(self.ranked(i)) < name.as_bytes());
         (at < count && self.name(self.ranked(at)) == name).then(|| self.address(self.ranked(at)))
     }
 
@@ -131,7 +131,7 @@ impl<'a> Profile<'a> {
         prefix: &'s str,
     ) -> impl Iterator<Item = Symbol<'a>> + 's {
         let count = self.header.by_name.count;
-        let at = partition(count, |i| self.name(self.ranked(i)) < prefix);
+        let at = partition(count, |i| self.name_bytes(self.ranked(i)) < prefix.as_bytes());
         let symbols = (at..count).map(|i| self.nth(self.ranked(i)));
         symbols.take_while(move |symbol| symbol.name.starts_with(prefix))
     }
@@ -204,9 +204,14 @@ impl<'a> Profile<'a> {
     }
 
     fn name(&self, at: usize) -> &'a str {
+        core::str::from_utf8(self.name_bytes(at)).unwrap_or_default()
+    }
+
+    /// The same for comparisons, which are many: nothing need be known of the bytes.
+    fn name_bytes(&self, at: usize) -> &'a [u8] {
         let start = self.u32_at(self.header.name_ends, at) as usize;
         let end = self.u32_at(self.header.name_ends, at + 1) as usize;
-        self.text(self.header.names, start, end.saturating_sub(start))
+        self.part(self.header.names, start, end.saturating_sub(start))
     }
 
     /// Index of the symbol at position `rank` in name order.
@@ -230,10 +235,12 @@ impl<'a> Profile<'a> {
 
     /// The text at `start` in a section of bytes; empty if it is not inside the section.
     fn text(&self, section: Section, start: usize, length: usize) -> &'a str {
+        core::str::from_utf8(self.part(section, start, length)).unwrap_or_default()
+    }
+
+    fn part(&self, section: Section, start: usize, length: usize) -> &'a [u8] {
         let whole = &self.bytes[section.offset..section.offset + section.count];
-        let part =
-            start.checked_add(length).and_then(|end| whole.get(start..end)).unwrap_or_default();
-        core::str::from_utf8(part).unwrap_or_default()
+        start.checked_add(length).and_then(|end| whole.get(start..end)).unwrap_or_default()
     }
 }
 

@@ -43,6 +43,10 @@ pub struct Btf<'a> {
     strings: &'a [u8],
     /// Byte offset of each type in `types`, from type 1 on; type 0 is `void`.
     places: Vec<u32>,
+    /// The structures and unions, by their names: the first bytes of the name, the byte offset of the type.
+    aggregates: Vec<(u64, u32)>,
+    /// The enumeration constants, likewise: also their numbers among those of the type.
+    constants: Vec<(u64, u32, u32)>,
 }
 
 /// The header of a type.
@@ -75,18 +79,33 @@ impl<'a> Btf<'a> {
         let part = |offset: usize, length: usize| body.get(offset..offset.checked_add(length)?);
         let types = part(word(8), word(12)).ok_or(unusable("the types lie outside the data"))?;
         let strings = part(word(16), word(20)).ok_or(unusable("the names lie outside the data"))?;
-        let mut btf = Self { types, strings, places: Vec::new() };
+        let (places, aggregates, constants) = (Vec::new(), Vec::new(), Vec::new());
+        let mut btf = Self { types, strings, places, aggregates, constants };
         let mut at = 0;
         while at < types.len() {
-            let (_, end) =
+            let (found, end) =
                 btf.type_at(at).ok_or(unusable("a type is truncated or of an unknown kind"))?;
             if btf.places.len() >= MAX_TYPES {
                 return Err(unusable("there are too many types"));
             }
             btf.places.push(at as u32);
+            btf.index(&found, at as u32);
             at = end;
         }
+        btf.aggregates.sort_unstable();
+        btf.constants.sort_unstable();
         Ok(btf)
+    }
+
+    /// Adds the names of the type `found` at byte `at` to those that are looked up.
+    fn index(&mut self, found: &Type, at: u32) {
+        if matches!(found.kind, STRUCT | UNION) {
+            self.aggregates.push((self.head(found.name), at));
+        }
+        for number in 0..found.constants() {
+            let name = u32_at(self.types, found.constant(number)).unwrap_or_default();
+            self.constants.push((self.head(name as usize), at, number as u32));
+        }
     }
 
     /// Byte offset and size of the member `path` of `structure`. The parts of a path lead through embedded structures;
@@ -103,32 +122,32 @@ impl<'a> Btf<'a> {
 
     /// Value of the enumeration constant `name`; the first if there are several.
     pub fn constant(&self, name: &str) -> Option<u64> {
-        (0..self.places.len()).filter_map(|at| self.nth(at)).find_map(|kind| {
-            let entry = match kind.kind {
-                ENUM => 8,
-                ENUM64 => 12,
-                _ => return None,
-            };
-            (0..kind.count).map(|i| kind.rest + i * entry).find_map(|at| {
-                if !self.is_called(u32_at(self.types, at)? as usize, name) {
-                    return None;
-                }
-                let low = u32_at(self.types, at + 4)?;
-                Some(match (kind.kind, kind.flag) {
-                    (ENUM64, _) => u64::from(low) | u64::from(u32_at(self.types, at + 8)?) << 32,
-                    (_, true) => low as i32 as i64 as u64,
-                    (_, false) => u64::from(low),
-                })
+        let head = head(name.as_bytes());
+        let from = self.constants.partition_point(|constant| constant.0 < head);
+        let alike = self.constants.get(from..)?.iter().take_while(|constant| constant.0 == head);
+        alike.copied().find_map(|(_, at, number)| {
+            let (kind, _) = self.type_at(at as usize)?;
+            let at = kind.constant(number as usize);
+            if !self.is_called(u32_at(self.types, at)? as usize, name) {
+                return None;
+            }
+            let low = u32_at(self.types, at + 4)?;
+            Some(match (kind.kind, kind.flag) {
+                (ENUM64, _) => u64::from(low) | u64::from(u32_at(self.types, at + 8)?) << 32,
+                (_, true) => low as i32 as i64 as u64,
+                (_, false) => u64::from(low),
             })
         })
     }
 
     /// Structures and unions called `name`.
     fn called<'s>(&'s self, name: &'s str) -> impl Iterator<Item = Type> + 's {
-        let all = (0..self.places.len()).filter_map(|at| self.nth(at));
-        all.filter(move |kind| {
-            matches!(kind.kind, STRUCT | UNION) && self.is_called(kind.name, name)
-        })
+        let head = head(name.as_bytes());
+        let from = self.aggregates.partition_point(|aggregate| aggregate.0 < head);
+        let alike = self.aggregates.get(from..).unwrap_or_default().iter();
+        let alike = alike.take_while(move |aggregate| aggregate.0 == head);
+        let all = alike.filter_map(|(_, at)| Some(self.type_at(*at as usize)?.0));
+        all.filter(move |kind| self.is_called(kind.name, name))
     }
 
     fn member_of(&self, mut aggregate: Type, path: &str, visits: &mut usize) -> Option<(u64, u64)> {
@@ -240,10 +259,45 @@ impl<'a> Btf<'a> {
             .then_some((Type { name, kind, flag: info >> 31 != 0, count, value, rest }, end))
     }
 
+    /// The first bytes of the name at `offset`.
+    fn head(&self, offset: usize) -> u64 {
+        head(self.strings.get(offset..).unwrap_or_default())
+    }
+
     fn is_called(&self, offset: usize, name: &str) -> bool {
         let rest = self.strings.get(offset..).unwrap_or_default();
         rest.get(name.len()) == Some(&0) && rest.starts_with(name.as_bytes())
     }
+}
+
+impl Type {
+    /// Number of the constants, if this is an enumeration.
+    fn constants(&self) -> usize {
+        if matches!(self.kind, ENUM | ENUM64) {
+            self.count
+        } else {
+            0
+        }
+    }
+
+    /// The byte offset of one.
+    fn constant(&self, number: usize) -> usize {
+        self.rest + number * if self.kind == ENUM64 { 12 } else { 8 }
+    }
+}
+
+/// The first eight bytes of a name that ends with a zero or with `text`, and zeros behind it.
+fn head(text: &[u8]) -> u64 {
+    const LOWEST: u64 = 0x0101_0101_0101_0101;
+    let mut bytes = [0; 8];
+    match text.first_chunk() {
+        Some(first) => bytes = *first,
+        None => bytes[..text.len()].copy_from_slice(text),
+    }
+    let word = u64::from_le_bytes(bytes);
+    // The lowest of these bits is that of the first zero byte.
+    let zeros = word.wrapping_sub(LOWEST) & !word & LOWEST << 7;
+    word & (zeros & zeros.wrapping_neg()).wrapping_shr(7).wrapping_sub(1)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {

@@ -3,10 +3,10 @@
 use super::btf::Btf;
 use super::fingerprints::FingerprintSections;
 use super::format::Header;
-use super::listing::{self, SymbolLine};
+use super::listing::{self, SymbolNames};
 use super::requirements::{constants, members, symbols as required_symbols, Need};
 use super::vmlinux;
-use super::{Profile, ProfileError};
+use super::ProfileError;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -48,7 +48,7 @@ pub struct Image<'a> {
     pub calls_changed: bool,
 }
 
-/// Makes the encoded profile.
+/// Makes the encoded profile. Only [`Profile::decode`](super::Profile::decode) says whether all that it holds is valid.
 ///
 /// # Errors
 ///
@@ -56,15 +56,11 @@ pub struct Image<'a> {
 /// source is unusable.
 pub fn build(sources: &Sources<'_>) -> Result<Vec<u8>, ProfileError> {
     let mut symbols = listing::symbols(sources.kallsyms)?;
-    // Of several names for an address, the global one comes first.
-    symbols.sort_by_key(|symbol| (symbol.address, symbol.kind.is_ascii_lowercase(), symbol.name));
+    listing::sort(&mut symbols);
     symbols.dedup();
-    let address_of = |name: &str| {
-        let found = symbols.iter().find(|symbol| symbol.name == name);
-        found
-            .map(|symbol| symbol.address)
-            .ok_or_else(|| ProfileError::Missing(format!("symbol {name}")))
-    };
+    let names = SymbolNames::new(&symbols);
+    let address_of =
+        |name: &str| names.get(name).ok_or_else(|| ProfileError::Missing(format!("symbol {name}")));
     for name in required_symbols() {
         address_of(name)?;
     }
@@ -76,10 +72,10 @@ pub fn build(sources: &Sources<'_>) -> Result<Vec<u8>, ProfileError> {
     };
     let btf = Btf::parse(sources.btf)?;
     let fingerprints = match &sources.image {
-        Some(image) => vmlinux::fingerprints(image, &symbols, &btf, &header)?,
+        Some(image) => vmlinux::fingerprints(image, &names, &btf, &header)?,
         None => FingerprintSections::default(),
     };
-    encode(header, &symbols, &layouts(&btf)?, sources.release.trim(), fingerprints)
+    encode(header, &names, &layouts(&btf)?, sources.release.trim(), fingerprints)
 }
 
 /// A profile without contents, for tests of code that only passes one on.
@@ -94,19 +90,19 @@ pub fn of_symbols(kallsyms: &str) -> Vec<u8> {
     let text = symbols.first().map_or(1 << 63, |symbol| symbol.address & !0xfff);
     let end = symbols.last().map_or(text, |symbol| symbol.address & !0xfff) + 0x1000;
     let header = Header { text, end, ..Header::default() };
-    encode(header, &symbols, &[], "none", FingerprintSections::default())
+    encode(header, &SymbolNames::new(&symbols), &[], "none", FingerprintSections::default())
         .expect("a profile with symbols alone is valid")
 }
 
-/// Encodes a profile; `symbols` are sorted by address, `layouts` by key.
+/// Encodes a profile; `layouts` are sorted by key.
 pub(crate) fn encode(
     header: Header,
-    symbols: &[SymbolLine<'_>],
+    names: &SymbolNames<'_>,
     layouts: &[LayoutEntry],
     release: &str,
     fingerprints: FingerprintSections,
 ) -> Result<Vec<u8>, ProfileError> {
-    let [addresses, name_ends, kinds, by_name, names] = symbol_parts(symbols)?;
+    let [addresses, name_ends, kinds, by_name, names] = symbol_parts(names)?;
     let [layouts, keys] = layout_parts(layouts);
     let release = release.as_bytes().to_vec();
     let FingerprintSections { key, covered, fingerprints, masks } = fingerprints;
@@ -124,9 +120,7 @@ pub(crate) fn encode(
         fingerprints,
         masks,
     ];
-    let bytes = header.encode(parts)?;
-    Profile::decode(&bytes)?;
-    Ok(bytes)
+    header.encode(parts)
 }
 
 /// Key, value, size in bytes.
@@ -163,27 +157,25 @@ fn layouts(btf: &Btf<'_>) -> Result<Vec<LayoutEntry>, ProfileError> {
     Ok(layouts)
 }
 
-/// The sections for `symbols`, which are sorted by address.
-fn symbol_parts(symbols: &[SymbolLine<'_>]) -> Result<[Vec<u8>; 5], ProfileError> {
+/// The sections for the symbols.
+fn symbol_parts(names: &SymbolNames<'_>) -> Result<[Vec<u8>; 5], ProfileError> {
+    let symbols = names.symbols;
     let total: usize = symbols.iter().map(|symbol| symbol.name.len()).sum();
     if u32::try_from(total).is_err() || u32::try_from(symbols.len()).is_err() {
         return Err(ProfileError::Kallsyms("it is too long"));
     }
-    let mut rank: Vec<u32> = (0..symbols.len() as u32).collect();
-    rank.sort_by_key(|&at| (symbols[at as usize].name, at));
-    let mut end = 0;
-    let ends = symbols.iter().map(|symbol| {
-        end += symbol.name.len() as u32;
-        end
-    });
-    let name_ends = core::iter::once(0).chain(ends).flat_map(u32::to_le_bytes).collect();
-    Ok([
-        symbols.iter().flat_map(|symbol| symbol.address.to_le_bytes()).collect(),
-        name_ends,
-        symbols.iter().map(|symbol| symbol.kind).collect(),
-        rank.into_iter().flat_map(u32::to_le_bytes).collect(),
-        symbols.iter().flat_map(|symbol| symbol.name.bytes()).collect(),
-    ])
+    let count = symbols.len();
+    let [mut addresses, mut ends, mut by_name] =
+        [8, 4, 4].map(|size| Vec::with_capacity(size * count));
+    let mut texts = Vec::with_capacity(total);
+    ends.extend_from_slice(&0u32.to_le_bytes());
+    for symbol in symbols {
+        addresses.extend_from_slice(&symbol.address.to_le_bytes());
+        texts.extend_from_slice(symbol.name.as_bytes());
+        ends.extend_from_slice(&(texts.len() as u32).to_le_bytes());
+    }
+    names.by_name.iter().for_each(|at| by_name.extend_from_slice(&at.to_le_bytes()));
+    Ok([addresses, ends, symbols.iter().map(|symbol| symbol.kind).collect(), by_name, texts])
 }
 
 /// The sections for `layouts`, which are sorted by key.

@@ -4,7 +4,7 @@
 //! same number of bytes.
 
 use super::build::KALLSYMS;
-use super::listing::{self, SymbolLine};
+use super::listing::{self, SymbolLine, HEAD_BYTES};
 use super::{ProfileError, SymbolTable};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -106,9 +106,6 @@ pub fn compare(
     let differs = [&filtered.hidden, &filtered.forged, &filtered.added].map(|part| part.count > 0);
     Ok(differs.contains(&true).then_some(filtered))
 }
-
-/// Bytes of a line before the name: 16 digits, the type letter, and a space behind each.
-const HEAD_BYTES: usize = 19;
 
 /// The line before its name.
 fn head_of(line: &SymbolLine<'_>) -> [u8; HEAD_BYTES] {

@@ -187,6 +187,32 @@ fn btf_has_members_sizes_and_constants() {
 }
 
 #[test]
+fn btf_has_names_that_begin_alike() {
+    let mut types = Types::default();
+    types.put("int", info(1, 0), 4, &[32]); // 1
+    let names = ["", "m", "members", "members_", "members_a", "members_b", "members_ab"];
+    let mut value = 0;
+    for name in names.iter().rev().chain(&names) {
+        let members = types.members(&[(name, 1, 32 * value)]);
+        types.put(name, info(4, 1), 8 + value, &members);
+        let values = [types.name(name), value];
+        types.put(name, info(6, 1), 4, &values);
+        value += 1;
+    }
+    let bytes = types.bytes();
+    let btf = btf::Btf::parse(&bytes).unwrap();
+    // Of several, the first.
+    for (name, value) in names.iter().rev().zip(0..).filter(|(name, _)| !name.is_empty()) {
+        assert_eq!(btf.size_of(name), Some(8 + value), "{name}");
+        assert_eq!(btf.constant(name), Some(value), "{name}");
+        assert_eq!(btf.member(name, name), Some((4 * value, 4)), "{name}");
+    }
+    for absent in ["member", "members_aa", "members_c", "n"] {
+        assert_eq!((btf.size_of(absent), btf.constant(absent)), (None, None), "{absent}");
+    }
+}
+
+#[test]
 fn damaged_btf_is_survived() {
     let good = types().bytes();
     let mut numbers = RandomNumbers(77);
@@ -215,6 +241,13 @@ fn malformed_listings_are_errors() {
     let text =
         "ffffffff81000000 T _text\nffffffffc0000000 t thing\t[module]\nffffffff81000010 t a\n";
     assert_eq!(symbols(text).unwrap().iter().map(|s| s.name).collect::<Vec<_>>(), ["_text", "a"]);
+    // Whatever lies between the words, and however long the address is.
+    let usual = symbols("ffffffff81000000 T _text\n0000000000000010 d x.1\n").unwrap();
+    for other in
+        ["ffffffff81000000  T _text\r\n10 d x.1", " FFFFFFFF81000000\tT _text \n010 d x.1\n"]
+    {
+        assert_eq!(symbols(other).unwrap(), usual);
+    }
     let zero = "0000000000000000 T _text\n";
     assert_eq!(symbols(zero), Err(ProfileError::Hidden(build::KALLSYMS)));
     for bad in ["", "x T y\n", "12 T\n", "12 TT y\n", "12 T \u{e9}\n"] {
@@ -227,6 +260,25 @@ fn malformed_listings_are_errors() {
     for bad in ["", "zz-1 : Kernel code"] {
         assert!(code_start(bad).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn names_are_found_in_their_order() {
+    let text = "0000000000001000 t prefix_and_more_b\n0000000000001000 T z\n0000000000001000 t a\n\
+                0000000000000010 d prefix_and_more_a\n0000000000003000 t a\n0000000000002000 t prefix\n";
+    let mut symbols = listing::symbols(text).unwrap();
+    listing::sort(&mut symbols);
+    let sorted: Vec<_> = symbols.iter().map(|symbol| (symbol.address, symbol.name)).collect();
+    assert_eq!(sorted[1..4], [(0x1000, "z"), (0x1000, "a"), (0x1000, "prefix_and_more_b")]);
+    let names = listing::SymbolNames::new(&symbols);
+    let mut by_name: Vec<u32> = (0..symbols.len() as u32).collect();
+    by_name.sort_by_key(|&at| (symbols[at as usize].name, at));
+    assert_eq!(names.by_name, by_name);
+    assert_eq!((names.get("a"), names.get("prefix_and_more_b")), (Some(0x1000), Some(0x1000)));
+    assert_eq!((names.get("prefix_and"), names.get("zz"), names.get("")), (None, None, None));
+    assert_eq!(names.range("a", "prefix"), Some(0x1000..0x2000));
+    let rest: Vec<_> = names.with_prefix("prefix_and_").collect();
+    assert_eq!(rest, [(0x10, "more_a"), (0x1000, "more_b")]);
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Profile<'_> {
             all(0..count, pause, |i| self.ranked(i) < count),
             "the index by name exceeds the symbols",
         )?;
-        let key = |i| (self.name(self.ranked(i)), self.ranked(i));
+        let key = |i| (self.name_bytes(self.ranked(i)), self.ranked(i));
         rule(all(1..count, pause, |i| key(i - 1) < key(i)), "the index by name is not sorted")
     }
 

@@ -17,7 +17,7 @@ use super::btf::Btf;
 use super::build::Image;
 use super::fingerprints::{self, FingerprintSections, Mask, MaskKind, CHUNK};
 use super::format::Header;
-use super::listing::SymbolLine;
+use super::listing::SymbolNames;
 use super::ProfileError;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -132,34 +132,13 @@ impl LoadedImage {
     }
 }
 
-/// Lookup of symbols by name.
-pub(super) struct SymbolNames<'a>(pub &'a [SymbolLine<'a>]);
-
-impl<'a> SymbolNames<'a> {
-    pub fn get(&self, name: &str) -> Option<u64> {
-        self.0.iter().find(|symbol| symbol.name == name).map(|symbol| symbol.address)
-    }
-
-    pub fn range(&self, start: &str, end: &str) -> Option<Range<u64>> {
-        Some(self.get(start)?..self.get(end)?)
-    }
-
-    /// Address and rest of the name of each symbol that begins with `prefix`.
-    pub fn with_prefix(&self, prefix: &'a str) -> impl Iterator<Item = (u64, &'a str)> + '_ {
-        self.0
-            .iter()
-            .filter_map(move |symbol| Some((symbol.address, symbol.name.strip_prefix(prefix)?)))
-    }
-}
-
-/// Fingerprints of `image` for a kernel with `symbols`, which are sorted by address.
+/// Fingerprints of `image` for a kernel with the symbols `names`.
 pub(crate) fn fingerprints(
     image: &Image<'_>,
-    symbols: &[SymbolLine<'_>],
+    names: &SymbolNames<'_>,
     btf: &Btf<'_>,
     header: &Header,
 ) -> Result<FingerprintSections, ProfileError> {
-    let names = SymbolNames(symbols);
     let running = build_id(image.notes).ok_or(unusable("the running kernel has no build ID"))?;
     let elf = Elf::parse(image.vmlinux)?;
     elf.segments()?;
@@ -167,8 +146,8 @@ pub(crate) fn fingerprints(
         return Err(unusable("its build ID differs from that of the kernel in memory"));
     }
     let loaded = LoadedImage::new(image.vmlinux, header.text)?;
-    let covered = covered(&loaded, &names)?;
-    let masks = patched::masks(&loaded, &names, btf, image.calls_changed)?;
+    let covered = covered(&loaded, names)?;
+    let masks = patched::masks(&loaded, names, btf, image.calls_changed)?;
     Ok(encode(&loaded, image.key, &covered, &masks))
 }
 

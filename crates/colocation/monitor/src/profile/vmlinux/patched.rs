@@ -1,9 +1,10 @@
 //! The bytes of its own code that Linux patches at boot, from the tables in the image. The running kernel no longer has
 //! them: it frees their memory after boot.
 
-use super::{LoadedImage, SymbolNames};
+use super::LoadedImage;
 use crate::profile::btf::Btf;
 use crate::profile::fingerprints::{Mask, MaskKind};
+use crate::profile::listing::SymbolNames;
 use crate::profile::ProfileError;
 use alloc::vec::Vec;
 use core::ops::Range;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::fake::{self, RandomNumbers, BUILD, TEXT};
 use crate::profile::fingerprints::{encode_masks, hash, ChunkCursor};
+use crate::profile::listing::SymbolLine;
 use crate::profile::Profile;
 use std::string::ToString;
 
@@ -50,7 +51,7 @@ fn fingerprints_of(file: &[u8], notes: &[u8]) -> Result<FingerprintSections, Pro
     let types = fake::no_types();
     let image = Image { vmlinux: file, notes, key: [1, 2], calls_changed: false };
     let header = Header { text: TEXT, ..Header::default() };
-    fingerprints(&image, &lines, &Btf::parse(&types).unwrap(), &header)
+    fingerprints(&image, &SymbolNames::new(&lines), &Btf::parse(&types).unwrap(), &header)
 }
 
 #[test]
@@ -100,7 +101,8 @@ fn masks_keep_their_addresses() {
     let loaded = LoadedImage { base: TEXT, bytes: vec![0x5a; 0x3_0000], known: Vec::new() };
     let parts = encode(&loaded, [1, 2], &covered, &masks);
     let header = Header { text: TEXT, end: TEXT + 0x10_0000, ..Header::default() };
-    let bytes = crate::profile::build::encode(header, &[], &[], "x", parts).unwrap();
+    let bytes =
+        crate::profile::build::encode(header, &SymbolNames::new(&[]), &[], "x", parts).unwrap();
     let profile = Profile::decode(&bytes).unwrap();
     let mut cursor = ChunkCursor::default();
     let mut chunks = Vec::new();
