@@ -111,7 +111,7 @@ pub struct Sources {
 /// The file is no image of a machine that runs a known Linux, this machine's memory cannot be read, or a named source
 /// is unusable.
 pub fn inspect(sources: &Sources) -> Result<Inspection> {
-    let subject = Subject::open(sources.image.as_deref(), sources.package.as_deref())?;
+    let subject = Subject::open(sources.image.as_deref(), sources.package.as_deref(), true)?;
     let (release, checks) = subject.with_kernel(|kernel| {
         let files = subject.module_files(kernel, sources.modules.as_deref())?;
         Ok((kernel.profile.release().to_owned(), run(&subject, kernel, files)?))

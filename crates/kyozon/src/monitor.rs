@@ -70,6 +70,23 @@ pub enum Code {
 ///
 /// The reason why the monitor cannot watch this kernel, or why a named `image` is unusable.
 pub fn requirements(machine: &impl Machine, image: Option<&Path>) -> Result<Requirements> {
+    profiled(machine, image, true)
+}
+
+/// The same for those who judge no code: if the image tells the symbols, the profile lacks its fingerprints.
+///
+/// # Errors
+///
+/// As those of [`requirements`].
+pub fn description(machine: &impl Machine, image: Option<&Path>) -> Result<Requirements> {
+    profiled(machine, image, false)
+}
+
+fn profiled(
+    machine: &impl Machine,
+    image: Option<&Path>,
+    judges_code: bool,
+) -> Result<Requirements> {
     let btf = machine
         .read(BTF.as_ref())
         .context("the monitor needs a kernel that describes its types (CONFIG_DEBUG_INFO_BTF)")?;
@@ -97,7 +114,18 @@ pub fn requirements(machine: &impl Machine, image: Option<&Path>) -> Result<Requ
         release: &machine.release(),
         image: None,
     };
-    let mut plain = from_sources(&sources).map_err(|error| {
+    let warning = filtered.map(ToString::to_string);
+    // One that fits is all that is needed: making a profile takes long.
+    let with_image = match package {
+        Ok(_) if compared.is_ok() && !judges_code => None,
+        package => Some(package.and_then(|package| package.requirements(machine, &sources))),
+    };
+    let why = match with_image.transpose() {
+        Ok(Some(requirements)) => return Ok(Requirements { warning, ..requirements }),
+        Ok(None) => None,
+        Err(why) => Some(why),
+    };
+    let plain = from_sources(&sources).map_err(|error| {
         let without_image = match &compared {
             Err(why) => format!(", or give its image with --kernel-image ({why:#})"),
             Ok(_) => String::new(),
@@ -115,12 +143,10 @@ pub fn requirements(machine: &impl Machine, image: Option<&Path>) -> Result<Requ
         };
         cannot_watch(&error, &format!("{advice}{without_image}"))
     })?;
-    plain.warning = filtered.map(Filtered::to_string);
-    let with_image = package.and_then(|package| package.requirements(machine, &sources));
-    match with_image {
-        Err(error) if image.is_some() => Err(error),
-        Err(error) => Ok(Requirements { code: Code::AsFound(format!("{error:#}")), ..plain }),
-        Ok(requirements) => Ok(Requirements { warning: plain.warning, ..requirements }),
+    match why {
+        Some(why) if image.is_some() => Err(why),
+        Some(why) => Ok(Requirements { code: Code::AsFound(format!("{why:#}")), warning, ..plain }),
+        None => Ok(Requirements { warning, ..plain }),
     }
 }
 

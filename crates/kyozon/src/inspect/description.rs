@@ -102,8 +102,13 @@ impl Description {
         })
     }
 
-    /// The kernel's encoded profile, the code that it is compared with, and a warning.
-    pub fn profile(&self, package: Option<&Path>) -> Result<(Vec<u8>, Code, Option<String>)> {
+    /// The kernel's encoded profile, the code that it is compared with, and a warning. Unless it `judges_code`, the
+    /// package's image tells symbols only.
+    pub fn profile(
+        &self,
+        package: Option<&Path>,
+        judges_code: bool,
+    ) -> Result<(Vec<u8>, Code, Option<String>)> {
         let usual = Path::new("/boot").join(format!("vmlinuz-{}", self.release));
         let file = package.unwrap_or(&usual);
         let read = || Package::new(file, &ThisMachine.read(file)?, self.notes.clone());
@@ -123,6 +128,7 @@ impl Description {
             release: &self.release,
             image: None,
         };
+        let image = image.filter(|_| judges_code);
         let image = image.map(|image| image.image(self.calls_changed)).transpose()?;
         let code = match &compared {
             Ok(_) => Code::Package(file.to_owned()),

@@ -35,35 +35,38 @@ pub struct Subject {
 
 impl Subject {
     /// The kernel in the image at `image`, or the running one. `package` is its package's image if the operator named
-    /// one.
+    /// one. Without `judges_code`, it may tell symbols only.
     ///
     /// # Errors
     ///
     /// There is no known Linux, its memory cannot be read, or the named `package` is unusable.
-    pub fn open(image: Option<&Path>, package: Option<&Path>) -> Result<Self> {
+    pub fn open(image: Option<&Path>, package: Option<&Path>, judges_code: bool) -> Result<Self> {
         match image {
-            Some(image) => Self::of_image(image, package),
-            None => Self::of_this_machine(package),
+            Some(image) => Self::of_image(image, package, judges_code),
+            None => Self::of_this_machine(package, judges_code),
         }
     }
 
-    fn of_image(path: &Path, package: Option<&Path>) -> Result<Self> {
+    fn of_image(path: &Path, package: Option<&Path>, judges_code: bool) -> Result<Self> {
         let dump = Dump::open(path)?;
         let shown = || path.display().to_string();
         let description = Description::find(&dump).with_context(shown)?;
-        let (profile, code, warning) = description.profile(package).with_context(shown)?;
+        let (profile, code, warning) =
+            description.profile(package, judges_code).with_context(shown)?;
         let calls_changed = description.calls_changed;
         let path = path.to_owned();
         Ok(Self { path, dump, profile, code, warning, is_live: false, calls_changed })
     }
 
-    fn of_this_machine(package: Option<&Path>) -> Result<Self> {
+    fn of_this_machine(package: Option<&Path>, judges_code: bool) -> Result<Self> {
         let path = PathBuf::from(KCORE);
         let dump = Dump::open_live(&path).context(
             "the memory of this machine cannot be read: run as root, or give an image with --image",
         )?;
-        let monitor::Requirements { profile, code, warning, .. } =
-            monitor::requirements(&ThisMachine, package)?;
+        let monitor::Requirements { profile, code, warning, .. } = match judges_code {
+            true => monitor::requirements(&ThisMachine, package)?,
+            false => monitor::description(&ThisMachine, package)?,
+        };
         let calls_changed = monitor::counts_calls(&ThisMachine);
         Ok(Self { path, dump, profile, code, warning, is_live: true, calls_changed })
     }

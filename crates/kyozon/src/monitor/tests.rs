@@ -60,6 +60,22 @@ fn a_filtered_listing_is_completed_from_the_image() {
 }
 
 #[test]
+fn a_description_has_the_symbols_of_the_image_and_no_fingerprints() {
+    let machine = machine(without(" init_task"));
+    let [with, without] = [true, false].map(|it| profiled(&machine, None, it).unwrap());
+    assert_eq!(with.warning, without.warning);
+    let [with, without] = [&with, &without].map(|it| Profile::decode(&it.profile).unwrap());
+    assert!(with.fingerprint_bytes() > 0 && without.fingerprint_bytes() == 0);
+    assert_eq!(with.symbol("init_task"), without.symbol("init_task"));
+    // An image that is named must fit.
+    let mut other = machine;
+    other.files.put(NOTES, image::note([9; 20]));
+    let named = Path::new("/boot").join(IMAGE);
+    let error = format!("{:#}", description(&other, Some(&named)).err().unwrap());
+    assert!(error.contains("build ID differs"), "{error}");
+}
+
+#[test]
 fn kcore_says_where_the_kernel_is_if_no_symbol_does() {
     let mut head = image::vmlinux(TEXT, &vec![0; IMAGE_BYTES as usize], &[]);
     head.truncate(4096);
