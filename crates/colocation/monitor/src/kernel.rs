@@ -49,16 +49,11 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         kernel
     }
 
-    /// The page that holds physical address `physical`, and the byte offset in it.
-    fn page_of(&self, physical: u64) -> Option<(&Page, usize)> {
-        let offset = physical % PAGE_BYTES;
-        Some((self.memory.page(physical - offset)?, offset as usize))
-    }
-
     /// The word at physical address `physical`, a multiple of 8.
     pub fn physical_word(&self, physical: u64) -> Option<u64> {
-        let (page, offset) = self.page_of(physical)?;
-        (offset % 8 == 0).then(|| page[offset / 8].load(Relaxed))
+        let (offset, word) = (physical % PAGE_BYTES, (physical % PAGE_BYTES / 8) as usize);
+        let page = self.memory.part(physical - offset, word..word + 1)?;
+        (offset % 8 == 0).then(|| page[word].load(Relaxed))
     }
 
     /// The address of `physical` in the direct map.
@@ -193,8 +188,11 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         let mut at = address;
         let mut rest = into;
         while !rest.is_empty() {
-            let (page, offset) = self.page_of(self.located(at)?)?;
+            let physical = self.located(at)?;
+            let offset = (physical % PAGE_BYTES) as usize;
             let length = rest.len().min(PAGE_BYTES as usize - offset);
+            let words = offset / 8..(offset + length).div_ceil(8);
+            let page = self.memory.part(physical - offset as u64, words)?;
             let (part, behind) = rest.split_at_mut(length);
             copy(page, offset, part);
             rest = behind;

@@ -1,5 +1,6 @@
 //! Access to Linux's physical memory.
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use kyozon_abi::layer::LinuxRegisters;
 
@@ -28,6 +29,11 @@ pub trait KernelMemory {
 
     /// The page at physical address `physical`, a multiple of [`PAGE_BYTES`]; `None` if that is not System RAM.
     fn page(&self, physical: u64) -> Option<&Page>;
+
+    /// The same for a reader of its `words` alone: the others may be older, or not there yet.
+    fn part(&self, physical: u64, _words: Range<usize>) -> Option<&Page> {
+        self.page(physical)
+    }
 
     /// Whether the page at `physical` has other words than `copy`; `None` if [`page`](Self::page) has none.
     fn differs(&self, physical: u64, copy: &[u64; PAGE_WORDS]) -> Option<bool> {

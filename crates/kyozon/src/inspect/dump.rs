@@ -2,7 +2,8 @@
 //! plain memory from address 0 on (QEMU's `pmemsave`).
 //!
 //! The file is untrusted: any content gives memory or an error. Pages are read when they are first used, and kept until
-//! [`Dump::look_again`].
+//! [`Dump::look_again`]. Of a running machine, only the blocks are read that are used: the kernel copies each byte of
+//! its memory slowly, and most structures are small.
 
 use anyhow::{anyhow, bail, ensure, Context, Result};
 use kyozon_monitor::memory::{KernelMemory, Page, PAGE_BYTES, PAGE_WORDS};
@@ -10,9 +11,10 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
+use std::ops;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Pages that are reserved together.
 const CHUNK: u64 = 512;
@@ -41,13 +43,18 @@ const NOT_PHYSICAL: u64 = u64::MAX;
 const LIME_MAGIC: u32 = 0x4c69_4d45;
 const LIME_HEADER: usize = 32;
 
+/// Words of a block, and blocks of a page.
+const BLOCK_WORDS: usize = 32;
+const BLOCKS: usize = PAGE_WORDS / BLOCK_WORDS;
+
 /// Where a page is kept.
 #[derive(Debug, Default)]
 struct Slot {
     /// The page, once it was read; `None` if it could not be.
     page: OnceCell<Option<Box<Page>>>,
-    /// The look at which it was read.
+    /// The look at which its blocks were last read, and those that were: a bit for each.
     look: Cell<u32>,
+    fresh: Cell<u16>,
 }
 
 /// A contiguous range of physical memory.
@@ -288,7 +295,11 @@ impl KernelMemory for Dump {
     }
 
     fn page(&self, physical: u64) -> Option<&Page> {
-        let page = self.find(physical);
+        self.part(physical, 0..PAGE_WORDS)
+    }
+
+    fn part(&self, physical: u64, words: ops::Range<usize>) -> Option<&Page> {
+        let page = self.find(physical, &words);
         if page.is_none() {
             self.lacks(physical);
         }
@@ -297,7 +308,8 @@ impl KernelMemory for Dump {
 }
 
 impl Dump {
-    fn find(&self, physical: u64) -> Option<&Page> {
+    /// The page at `physical`, of which `words` are those of this look.
+    fn find(&self, physical: u64, words: &ops::Range<usize>) -> Option<&Page> {
         if self.changes {
             self.reads.set((self.reads.get() + 1) % LOOK_READS);
             if self.reads.get() == 0 {
@@ -309,24 +321,46 @@ impl Dump {
         let slots = range.chunks.get((number / CHUNK) as usize)?;
         let slots = slots.get_or_init(|| (0..CHUNK).map(|_| Slot::default()).collect());
         let slot = slots.get((number % CHUNK) as usize)?;
-        let read = || {
-            let mut bytes = [0; PAGE_BYTES as usize];
-            self.file.read_exact_at(&mut bytes, range.offset + number * PAGE_BYTES).ok()?;
-            Some(bytes)
-        };
-        let word = |bytes: &[u8], at: usize| long(bytes, 8 * at).unwrap_or_default();
-        let is_first = slot.page.get().is_none();
-        let page = slot.page.get_or_init(|| {
-            let bytes = read()?;
-            let page = std::array::from_fn::<_, PAGE_WORDS, _>(|at| word(&bytes, at).into());
-            Some(Box::new(page))
-        });
-        let page = page.as_deref()?;
-        if slot.look.replace(self.look.get()) != self.look.get() && !is_first {
-            let bytes = read()?;
-            page.iter().enumerate().for_each(|(at, into)| into.store(word(&bytes, at), Relaxed));
+        if slot.look.replace(self.look.get()) != self.look.get() {
+            slot.fresh.set(0);
         }
+        let wanted = match self.changes {
+            true => words.start / BLOCK_WORDS..words.end.div_ceil(BLOCK_WORDS),
+            false => 0..BLOCKS,
+        };
+        let bits = ((1u32 << wanted.end) - (1 << wanted.start)) as u16;
+        let offset = range.offset + number * PAGE_BYTES;
+        let is_fresh = slot.fresh.get() & bits == bits;
+        let read =
+            |page: &Page| is_fresh.then_some(()).or_else(|| self.fill(page, offset, &wanted));
+        let first = || {
+            let page = Box::new(std::array::from_fn(|_| AtomicU64::new(0)));
+            read(&page)?;
+            Some(page)
+        };
+        let page = match slot.page.get() {
+            Some(page) => {
+                let page = page.as_deref()?;
+                read(page)?;
+                page
+            }
+            None => slot.page.get_or_init(first).as_deref()?,
+        };
+        slot.fresh.set(slot.fresh.get() | bits);
         Some(page)
+    }
+
+    /// Reads `blocks` of the page at `offset` in the file.
+    fn fill(&self, page: &Page, offset: u64, blocks: &ops::Range<usize>) -> Option<()> {
+        let words = page.get(blocks.start * BLOCK_WORDS..blocks.end * BLOCK_WORDS)?;
+        let mut bytes = [0; PAGE_BYTES as usize];
+        let bytes = bytes.get_mut(..8 * words.len())?;
+        let at = offset + (8 * blocks.start * BLOCK_WORDS) as u64;
+        self.file.read_exact_at(bytes, at).ok()?;
+        for (into, bytes) in words.iter().zip(bytes.chunks_exact(8)) {
+            into.store(long(bytes, 0).unwrap_or_default(), Relaxed);
+        }
+        Some(())
     }
 }
 

@@ -83,6 +83,30 @@ fn memory_that_changes_is_read_again_after_some_reads() {
 }
 
 #[test]
+fn of_a_running_machine_only_what_is_used_is_read() {
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    let whole = core(&[(0x5000, PAGE)], b"");
+    file.write_all(&whole).expect("a core");
+    let dump = Dump::open_live(file.path()).expect("a core");
+    let byte = |word: usize| dump.page(0x5000).expect("the page")[word].load(Relaxed) as u8;
+    let held = dump.page(0x5000).expect("the page");
+    let change = |to: u8| {
+        let changed = [&whole[..whole.len() - PAGE], &[to; PAGE]].concat();
+        std::fs::write(file.path(), changed).expect("another core");
+        dump.look_again();
+    };
+    change(7);
+    assert!(dump.part(0x5000, 31..33).is_some());
+    let seen = [0, 63, 64, 511].map(|word: usize| held[word].load(Relaxed) as u8);
+    assert_eq!(seen, [7, 7, 5, 5]);
+    // The rest of the same look.
+    assert_eq!([byte(0), byte(64), byte(511)], [7; 3]);
+    change(9);
+    assert!(dump.part(0x5000, 511..512).is_some());
+    assert_eq!([0, 511].map(|word: usize| held[word].load(Relaxed) as u8), [7, 9]);
+}
+
+#[test]
 fn memory_without_a_physical_address_is_left_out() {
     let dump = open(&core(&[(u64::MAX, PAGE), (0x5000, PAGE)], b"")).expect("a core");
     assert_eq!(dump.extent(), (1, PAGE_BYTES));

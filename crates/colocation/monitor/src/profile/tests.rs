@@ -191,13 +191,11 @@ fn btf_has_names_that_begin_alike() {
     let mut types = Types::default();
     types.put("int", info(1, 0), 4, &[32]); // 1
     let names = ["", "m", "members", "members_", "members_a", "members_b", "members_ab"];
-    let mut value = 0;
-    for name in names.iter().rev().chain(&names) {
+    for (value, name) in (0..).zip(names.iter().rev().chain(&names)) {
         let members = types.members(&[(name, 1, 32 * value)]);
         types.put(name, info(4, 1), 8 + value, &members);
         let values = [types.name(name), value];
         types.put(name, info(6, 1), 4, &values);
-        value += 1;
     }
     let bytes = types.bytes();
     let btf = btf::Btf::parse(&bytes).unwrap();
