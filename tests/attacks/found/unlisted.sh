@@ -10,7 +10,7 @@ try() {
 	kyozon load --isolation "$isolation" >/dev/null || exit 1
 	outcome="not found"
 	wait_for_line "FINDING hidden process: target, pid $process at .*, found $3\$" && outcome=found
-	wait_for_line "hidden process: target, pid $process: repaired" && kill -0 $process && target listed 1234 &&
+	wait_for_line "hidden process: target, pid $process: repaired" && kill -0 $process && target listed 1236 &&
 		ls /proc | grep -qx $process && outcome="$outcome, repaired"
 	echo "$1$2: $outcome"
 	[ "$outcome" = "found, repaired" ] || { kyozon events; kyozon inspect tasks; } >&2
