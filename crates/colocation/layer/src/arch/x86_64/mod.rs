@@ -20,8 +20,21 @@ use core::arch::asm;
 #[cfg(feature = "alone")]
 pub use pvh::power_off;
 
-/// CR4: protection keys for user pages. Intel SDM volume 3, 2.5.
+// Bits of control registers. Intel SDM volume 3, 2.5.
+/// CR0: there is no x87 unit, and instructions of SSE are invalid.
+pub const CR0_EM: u64 = 1 << 2;
+/// CR0: the use of the x87 unit and of the vector registers traps.
+pub const CR0_TS: u64 = 1 << 3;
+/// CR4: FXSAVE stores the vector registers, and instructions of SSE are valid.
+pub const CR4_OSFXSR: u64 = 1 << 9;
+/// CR4: XSAVE, XGETBV and instructions that name the upper halves of vector registers are valid.
+pub const CR4_OSXSAVE: u64 = 1 << 18;
+/// CR4: protection keys for user pages.
 pub const CR4_PKE: u64 = 1 << 22;
+/// CR4: shadow stacks and branch tracking.
+pub const CR4_CET: u64 = 1 << 23;
+/// EFER: at level 0, FXSAVE leaves out the vector registers. AMD APM 2, 3.1.7.
+pub const EFER_FFXSR: u64 = 1 << 14;
 
 /// The time-stamp counter.
 pub fn tsc() -> u64 {

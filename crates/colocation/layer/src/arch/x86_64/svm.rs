@@ -432,14 +432,13 @@ impl Live {
     pub fn take() -> Self {
         const TSC_AUX: u32 = 0xc000_0103;
         const RDTSCP: u32 = 1 << 27;
-        const CR4_OSXSAVE: u64 = 1 << 18;
         let mut live = Self { fpu: [0; 64], registers: [0; 7] };
         let r = &mut live.registers;
         // SAFETY: reads registers that exist, some of them only if the CPU says so; 512 bytes, aligned to 16.
         unsafe {
             asm!("mov {}, dr0", "mov {}, dr1", "mov {}, dr2", "mov {}, dr3", "mov {}, cr8", out(reg) r[0],
                  out(reg) r[1], out(reg) r[2], out(reg) r[3], out(reg) r[4], options(nomem, nostack, preserves_flags));
-            if cr4() & CR4_OSXSAVE != 0 {
+            if cr4() & super::CR4_OSXSAVE != 0 {
                 let (low, high): (u32, u32);
                 asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") high, options(nomem, nostack, preserves_flags));
                 r[5] = u64::from(high) << 32 | u64::from(low);

@@ -15,24 +15,17 @@
 //! | FS, GS base | Linux's | the cokernel's | `rdgsbase` would reveal them |
 //! | data selectors, LDT | Linux's | null | `iretq` and user mode change them; the trampoline restores them |
 
-use super::CR4_PKE;
+use super::{CR0_EM, CR0_TS, CR4_CET, CR4_OSFXSR, CR4_OSXSAVE, CR4_PKE, EFER_FFXSR};
 use core::arch::asm;
 use kyozon_abi::layer::{LinuxRegisters, UserState, USER_SWITCHED};
 
 const EFER: u32 = 0xc000_0080;
 const EFER_SCE: u64 = 1;
-/// FXSAVE leaves out the vector registers. AMD APM 2, 3.1.7.
-const EFER_FFXSR: u64 = 1 << 14;
 const SYSENTER_CS: u32 = 0x174;
 const FS_BASE: u32 = 0xc000_0100;
 const GS_BASE: u32 = 0xc000_0101;
 const U_CET: u32 = 0x6a0;
-const CR0_EM: u64 = 1 << 2;
-pub(super) const CR0_TS: u64 = 1 << 3;
-const CR4_OSFXSR: u64 = 1 << 9;
 const CR4_FSGSBASE: u64 = 1 << 16;
-const CR4_OSXSAVE: u64 = 1 << 18;
-const CR4_CET: u64 = 1 << 23;
 
 /// What was saved beside [`UserState`], which the trampoline puts back.
 #[derive(Clone, Copy)]

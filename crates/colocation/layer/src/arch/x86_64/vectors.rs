@@ -4,26 +4,21 @@
 //! the upper halves of the vector registers. User mode runs with CR4.OSXSAVE clear, so that it has no instruction that
 //! names an upper half, and those of SSE leave them alone.
 
-use super::user_state::{cr0, set_cr0, CR0_TS};
+use super::user_state::{cr0, set_cr0};
+use super::CR0_TS;
 use core::arch::asm;
-
-/// Byte of FXSAVE's memory with the x87 control word, and its value after FINIT.
-const CONTROL: (usize, u16) = (0, 0x37f);
-/// Byte with MXCSR, and its value after a reset: all exceptions are masked. Intel SDM 1, 10.5.1 and 11.6.4.
-const MXCSR: (usize, u16) = (24, 0x1f80);
 
 /// What FXSAVE stores.
 #[repr(C, align(16))]
 struct Registers([u8; 512]);
 
 impl Registers {
+    /// The x87 control word after FINIT and MXCSR after a reset, which mask all exceptions, in their places. Intel SDM
+    /// 1, 10.5.1 and 11.6.4.
     const INITIAL: Self = {
         let mut bytes = [0; 512];
-        let mut rest: &[(usize, u16)] = &[CONTROL, MXCSR];
-        while let [(at, value), others @ ..] = rest {
-            [bytes[*at], bytes[*at + 1]] = value.to_le_bytes();
-            rest = others;
-        }
+        [bytes[0], bytes[1]] = 0x37f_u16.to_le_bytes();
+        [bytes[24], bytes[25]] = 0x1f80_u16.to_le_bytes();
         Self(bytes)
     };
 

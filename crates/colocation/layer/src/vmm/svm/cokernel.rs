@@ -38,13 +38,6 @@ const TSS_LIMIT: u32 = 0x67;
 const GDT_LIMIT: u32 = 16 * 8 - 1;
 const IDT_LIMIT: u32 = 4095;
 
-const CR0_EM: u64 = 1 << 2;
-const CR0_TS: u64 = 1 << 3;
-const CR4_OSFXSR: u64 = 1 << 9;
-const CR4_OSXSAVE: u64 = 1 << 18;
-const CR4_CET: u64 = 1 << 23;
-const EFER_FFXSR: u64 = 1 << 14;
-
 /// The cokernel's CPU owns it; the first CPU makes it.
 static COKERNEL: Owned<Option<Cokernel>> = Owned::new(None);
 
@@ -117,16 +110,17 @@ impl Cokernel {
             Segment { selector: TSS_SELECTOR, attributes: 0x8b, ..table(e.guest_tss, TSS_LIMIT) };
         // SAFETY: these exist; on the first CPU, whose kernel mode is like that of all.
         unsafe {
-            vmcb.efer = svm::rdmsr(registers::EFER) & !(EFER_SCE | EFER_FFXSR) | EFER_SVME;
+            vmcb.efer = svm::rdmsr(registers::EFER) & !(EFER_SCE | arch::EFER_FFXSR) | EFER_SVME;
             vmcb.pat = svm::rdmsr(0x277);
             if svm::has_virtual_spec_ctrl() {
                 vmcb.spec_ctrl = svm::rdmsr(registers::SPEC_CTRL);
             }
         }
         // What user mode may use of the vector registers: `arch::user_state`.
-        vmcb.cr0 = (svm::cr0() | CR0_TS) & !CR0_EM;
+        vmcb.cr0 = (svm::cr0() | arch::CR0_TS) & !arch::CR0_EM;
         vmcb.cr3 = e.guest_page_table;
-        vmcb.cr4 = (svm::cr4() | CR4_OSFXSR) & !(arch::CR4_PKE | CR4_CET | CR4_OSXSAVE);
+        vmcb.cr4 =
+            (svm::cr4() | arch::CR4_OSFXSR) & !(arch::CR4_PKE | arch::CR4_CET | arch::CR4_OSXSAVE);
         vmcb.dr6 = 0xffff_0ff0;
         vmcb.dr7 = 0x400;
         Some(Self {
