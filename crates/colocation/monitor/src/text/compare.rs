@@ -7,7 +7,7 @@ use super::site_rules::{SiteRules, Verdict};
 use super::sites::{Site, SiteKind, Sites, SITE_BYTES};
 use super::window::{bytes, part, Window};
 use crate::check::Budget;
-use crate::memory::{KernelMemory, Page, BLOCK_WORDS, PAGE_BYTES, PAGE_WORDS};
+use crate::memory::{KernelMemory, Page, BLOCK_WORDS as BLOCK, PAGE_BYTES, PAGE_WORDS};
 use alloc::vec::Vec;
 use core::ops::Range;
 use core::sync::atomic::Ordering::Relaxed;
@@ -204,7 +204,6 @@ pub(super) enum FirstSight {
     Unclear,
 }
 
-const BLOCK: usize = BLOCK_WORDS;
 /// Differing blocks between two looks at the clock.
 const GROUP: u32 = 8;
 
@@ -214,7 +213,7 @@ const GROUP: u32 = 8;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FirstLook {
     pub page: usize,
-    /// The blocks before it were looked at.
+    /// The number of blocks, from the page's beginning, that were looked at.
     block: usize,
     /// The block that was explained last, and the bits behind it that were judged with it.
     judged: (usize, u64),
