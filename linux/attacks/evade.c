@@ -64,29 +64,27 @@ static u64 ticks_of(unsigned int us)
 	return div_u64((u64)us * tsc_khz, 1000);
 }
 
-/* Bytes of text or of the interrupt table, written through an alias. */
+/* Bytes of text or of the interrupt table, written through an alias that does not outlast the write. */
 struct bytes {
-	u8 *alias, old[16], bad[16];
+	const u8 *at;
+	u8 old[16], bad[16];
 	size_t count;
 };
 
-static int bytes_find(struct bytes *bytes, const u8 *at)
+static void bytes_find(struct bytes *bytes, const u8 *at)
 {
-	bytes->alias = alias_map(at);
-	if (!bytes->alias)
-		return -ENOMEM;
+	bytes->at = at;
 	memcpy(bytes->old, at, bytes->count);
-	return 0;
 }
 
 static void bytes_set(struct bytes *bytes, bool bad)
 {
-	overwrite(bytes->alias, bad ? bytes->bad : bytes->old, bytes->count);
-}
+	u8 *alias = alias_map(bytes->at);
 
-static void bytes_leave(struct bytes *bytes)
-{
-	alias_unmap(bytes->alias);
+	if (WARN_ON(!alias))
+		return;
+	overwrite(alias, bad ? bytes->bad : bytes->old, bytes->count);
+	alias_unmap(alias);
 }
 
 /* text: every user seems to be root. */
@@ -96,17 +94,15 @@ static int text_find(void)
 {
 	const u8 *at = (u8 *)symbol("__x64_sys_getuid");
 
-	return at ? bytes_find(&text, at) : -ENOENT;
+	if (!at)
+		return -ENOENT;
+	bytes_find(&text, at);
+	return 0;
 }
 
 static void text_set(bool bad)
 {
 	bytes_set(&text, bad);
-}
-
-static void text_leave(void)
-{
-	bytes_leave(&text);
 }
 
 /* gate: the gate of INTO, which 64-bit mode does not have. */
@@ -125,17 +121,13 @@ static int gate_find(void)
 	bad.offset_middle = (u16)(entry >> 16);
 	bad.offset_high = (u32)(entry >> 32);
 	memcpy(gate.bad, &bad, sizeof(bad));
-	return bytes_find(&gate, (u8 *)(table + X86_TRAP_OF));
+	bytes_find(&gate, (u8 *)(table + X86_TRAP_OF));
+	return 0;
 }
 
 static void gate_set(bool bad)
 {
 	bytes_set(&gate, bad);
-}
-
-static void gate_leave(void)
-{
-	bytes_leave(&gate);
 }
 
 /* hook: the input of all terminals. */
@@ -184,10 +176,6 @@ static void entry_set(bool bad)
 	on_each_cpu(write_entry, value, 1);
 }
 
-static void entry_leave(void)
-{
-}
-
 static struct target {
 	const char *name;
 	int (*find)(void);
@@ -196,9 +184,9 @@ static struct target {
 	bool chosen;
 } targets[] = {
 	/* The entry first: another CPU must answer. */
-	{ "entry", entry_find, entry_set, entry_leave },
-	{ "text", text_find, text_set, text_leave },
-	{ "gate", gate_find, gate_set, gate_leave },
+	{ "entry", entry_find, entry_set },
+	{ "text", text_find, text_set },
+	{ "gate", gate_find, gate_set },
 	{ "hook", hook_find, hook_set, hook_leave },
 };
 
@@ -216,7 +204,7 @@ static void leave_all(void)
 	size_t i;
 
 	for (i = 0; i < ARRAY_SIZE(targets); i++)
-		if (targets[i].chosen)
+		if (targets[i].chosen && targets[i].leave)
 			targets[i].leave();
 }
 

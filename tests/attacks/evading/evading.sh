@@ -25,7 +25,9 @@ for target in entry text gate hook; do
 done
 result=$(dmesg | grep -o 'evade undone: .*')
 echo "$result" | grep -qE '(2[5-9]|3)[0-9]+ ticks, .*in place [89][0-9] per cent' && echo "tampered between the ticks"
-echo "others $(grep -cvE "$entry|$text|$gate|$hook" /tmp/findings)"
+grep -vE "$entry|$text|$gate|$hook" /tmp/findings >/tmp/others
+cat /tmp/others >&2
+echo "others $(wc -l </tmp/others)"
 for turn in $(seq 100); do
 	open=$(kyozon status --json | sed -n 's/^ *"open": \([0-9]*\),*$/\1/p' | awk '{ all += $1 } END { print all + 0 }')
 	[ "$open" = 0 ] && break
