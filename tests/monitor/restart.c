@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * restart keep	keeps the time, every tenth of a second, in the memory of the
- *		machine's clock, which a restart leaves alone
+ * restart keep	keeps the time in the memory of the machine's clock, which a
+ *		restart leaves alone; ends once that has begun, and goes on in
+ *		the background every tenth of a second
  * restart took	prints the seconds from the last kernel's end to this one's
  *		beginning
  */
@@ -44,14 +45,11 @@ static long now(void)
 
 static void keep(void)
 {
-	for (;;) {
-		long time = now();
+	long time = now();
 
-		for (int i = 0; i < BYTES; i++) {
-			outb(FIRST + i, INDEX);
-			outb(time >> 8 * i & 0xff, DATA);
-		}
-		usleep(100000);
+	for (int i = 0; i < BYTES; i++) {
+		outb(FIRST + i, INDEX);
+		outb(time >> 8 * i & 0xff, DATA);
 	}
 }
 
@@ -74,8 +72,17 @@ int main(int count, char **words)
 		perror("restart");
 		return 1;
 	}
-	if (!strcmp(words[1], "keep"))
+	if (strcmp(words[1], "keep")) {
+		took();
+		return 0;
+	}
+	keep();
+	if (daemon(0, 0)) {
+		perror("restart");
+		return 1;
+	}
+	for (;;) {
+		usleep(100000);
 		keep();
-	took();
-	return 0;
+	}
 }

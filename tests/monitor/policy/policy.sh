@@ -1,18 +1,15 @@
 attacks=/proc/kyozon-attacks
 
-# watch ACTION CLASS...: loads the monitor, which does ACTION about each class, and waits until it watches.
+# watch CLASS=ACTION...: loads the monitor, which does ACTION about CLASS, and waits until it watches.
 watch() {
 	insmod /m/kyozon-attacks.ko 2>/dev/null
-	action=$1
-	shift
-	for class; do
-		echo "\"$class\" = \"$action\""
+	for rule; do
+		echo "\"${rule%=*}\" = \"${rule#*=}\""
 	done >/tmp/policy
-	# With a real-time clock, an emulator on a busy machine stalls for long: much budget, many ticks.
-	kyozon load --hz 1000 --budget 10000 --policy /tmp/policy --serial 0x3e8 >/dev/null || exit 1
-	for turn in $(seq 300); do
+	kyozon load --policy /tmp/policy --serial 0x3e8 >/dev/null || exit 1
+	for turn in $(seq 60); do
 		kyozon events | grep -q 'monitoring Linux' && return
-		sleep 0.1
+		sleep 1
 	done
 	exit 1
 }
@@ -20,9 +17,9 @@ watch() {
 # attack: changes the kernel's text. Prints whether that was found.
 attack() {
 	echo patch-text >$attacks || exit 1
-	for turn in $(seq 150); do
+	for turn in $(seq 10); do
 		kyozon events | grep -q FINDING && echo found && return
-		sleep 0.1
+		sleep 0.5
 	done
 	echo not found
 }
@@ -43,9 +40,10 @@ seen() {
 ended() {
 	wait "$1"
 	echo "status $?"
-	for turn in $(seq 100); do
+	# What remains of a task whose memory is not reused is looked at for ten seconds.
+	for turn in $(seq 20); do
 		kyozon events | grep -q "pid $1: gone" && break
-		sleep 0.1
+		sleep 1
 	done
 	kyozon events | sed -n "s/, pid $1:/:/p" | grep -E ' REPAIR | gone' | sed 's/^[^ ]* *//'
 }
