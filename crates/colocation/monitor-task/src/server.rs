@@ -83,6 +83,8 @@ pub struct Server<'k, M> {
     full_slices: u64,
     /// When the last tick began.
     last_tick: Option<u64>,
+    /// The finding for which Linux is restarted, once it is known what may be started.
+    restarting: Option<Cause>,
 }
 
 /// The event ring has no status for another check.
@@ -138,6 +140,7 @@ impl<'k, M: KernelMemory> Server<'k, M> {
             slices: 0,
             full_slices: 0,
             last_tick: None,
+            restarting: None,
         }
     }
 
@@ -235,6 +238,10 @@ impl<'k, M: KernelMemory> Server<'k, M> {
         began: u64,
         slice: u64,
     ) {
+        if self.restarting.is_some() {
+            // All else would come too late.
+            return self.go_on_restarting(kernel, system, began.wrapping_add(slice));
+        }
         let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
         let mut cause = None;
         if self.policy.writes() {
@@ -290,17 +297,53 @@ impl<'k, M: KernelMemory> Server<'k, M> {
             }
         }
         self.disarm(kernel, system, &blamed);
-        let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
-        if let Some(cause) = cause {
-            let has_changed = |entry: &CheckEntry<M>| entry.open.iter().any(is_crash_kernel);
-            let is_changed = self.entries.iter().any(has_changed);
-            restart(&mut journal, &cause, self.watches, is_changed);
-        }
         self.slices += 1;
         self.full_slices += u64::from(full);
+        if let Some(cause) = cause {
+            self.begin_restarting(system, cause);
+            self.go_on_restarting(kernel, system, began.wrapping_add(slice));
+        }
         if !self.watches {
             self.learn(kernel, system);
         }
+    }
+
+    /// A restart is to follow because of `cause`. What was found before each check had completed a pass may come with
+    /// every boot, so that a restart would lead to the next: then it is only reported.
+    #[cold]
+    fn begin_restarting<S: System>(&mut self, system: &mut S, cause: Cause) {
+        if self.watches {
+            self.restarting = Some(cause);
+            return;
+        }
+        let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
+        let Cause { check, class, name } = cause;
+        let line = format!("{name}: not restarted: found before the monitor had learned");
+        journal.report_about(EVENT_RESTART, check, class, &line);
+    }
+
+    /// Restarts the machine, without a crash kernel that is changed. Before that, all of the crash kernel is looked at
+    /// anew, until `end` in this tick: an attacker may have waited for the restart.
+    #[cold]
+    fn go_on_restarting<S: System>(&mut self, kernel: &Kernel<'_, M>, system: &mut S, end: u64) {
+        if self.restarting.is_none() {
+            return;
+        }
+        let mut is_sound = true;
+        for entry in &mut self.entries {
+            let mut budget = Deadline { system: &*system, tsc_khz: self.tsc_khz, half: end, end };
+            match entry.check.is_sound(kernel, &mut budget) {
+                Some(sound) => is_sound &= sound && !entry.open.iter().any(is_crash_kernel),
+                None => return,
+            }
+        }
+        let Some(Cause { check, class, name }) = self.restarting.take() else { return };
+        let how = if is_sound { "" } else { " without its changed crash kernel" };
+        let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
+        let line = format!("{name}: restarting Linux{how}");
+        journal.report_about(EVENT_RESTART, check, class, &line);
+        journal.system.restart(is_sound);
+        journal.report_about(EVENT_RESTART, check, class, "the machine does not restart");
     }
 
     /// Has the checks judge the writes that wait, or a part of them if that takes until `end`: the others wait on.
@@ -621,23 +664,6 @@ struct Cause {
 /// Whether a finding is about the image of the crash kernel.
 fn is_crash_kernel(case: &Case) -> bool {
     case.class == Some(Class::CrashKernelModified)
-}
-
-/// Restarts the machine because of `cause`, without a crash kernel that `is_changed`. What was found before each check
-/// had completed a pass may come with every boot, so that a restart would lead to the next: then it is only reported.
-#[cold]
-fn restart(journal: &mut Journal<'_, impl System>, cause: &Cause, watches: bool, is_changed: bool) {
-    let Cause { check, class, name } = cause;
-    if watches {
-        let how = if is_changed { " without its changed crash kernel" } else { "" };
-        let line = format!("{name}: restarting Linux{how}");
-        journal.report_about(EVENT_RESTART, *check, *class, &line);
-        journal.system.restart(!is_changed);
-        journal.report_about(EVENT_RESTART, *check, *class, "the machine does not restart");
-    } else {
-        let line = format!("{name}: not restarted: found before the monitor had learned");
-        journal.report_about(EVENT_RESTART, *check, *class, &line);
-    }
 }
 
 #[cfg(test)]

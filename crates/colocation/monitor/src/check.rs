@@ -209,6 +209,12 @@ pub trait Check<M: KernelMemory> {
         None
     }
 
+    /// Before a restart: looks anew at all that a restart would start. Whether that is as it was at the first look;
+    /// `None` if the slice ended before this is known. Further calls go on.
+    fn is_sound(&mut self, _kernel: &Kernel<'_, M>, _budget: &mut dyn Budget) -> Option<bool> {
+        Some(true)
+    }
+
     /// Continues the pass, or begins one. Calls `found` with each confirmed finding, and adds to `retries` the looks
     /// that were deferred because Linux was changing the data.
     fn step(

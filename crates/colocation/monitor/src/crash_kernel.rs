@@ -130,6 +130,8 @@ pub struct CrashKernelCheck {
     looked_ms: u64,
     /// Number of pages for which the time since the pass began was used, or is lost.
     paid: u64,
+    /// The next page of the look before a restart.
+    sound: usize,
 }
 
 impl CrashKernelCheck {
@@ -337,6 +339,34 @@ impl CrashKernelCheck {
         self.next = 0;
     }
 
+    /// [`Check::is_sound`] of the known image, unless Linux has another one, or none, by now: root may load that.
+    fn known_is_sound<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &Layout,
+        budget: &mut dyn Budget,
+    ) -> Option<bool> {
+        let Some(known) = self.known.as_ref().filter(|known| !known.is_learning) else {
+            return Some(true);
+        };
+        let now = layout.read(kernel);
+        let is_same =
+            known.image.as_ref().zip(now.as_ref()).is_some_and(|(it, now)| it.is_same_load(now));
+        if !is_same {
+            return Some(!self.is_sealed || known.image.is_none());
+        }
+        while self.sound < known.pages {
+            if known.differs(kernel, &self.key, self.sound) {
+                return Some(false);
+            }
+            self.sound += 1;
+            if budget.spent() {
+                return None;
+            }
+        }
+        Some(known.changed_members(now.as_ref()).is_empty())
+    }
+
     /// [`Check::step`] at the time `now_ms`.
     fn step_with<M: KernelMemory>(
         &mut self,
@@ -444,6 +474,7 @@ impl Make for CrashKernelCheck {
             began_ms: 0,
             looked_ms: 0,
             paid: 0,
+            sound: 0,
         })
     }
 }
@@ -478,6 +509,16 @@ impl<M: KernelMemory> Check<M> for CrashKernelCheck {
         let has_member = image.is_some_and(|image| image.address == address);
         let is_page = |suspect: &Suspect| suspect.reported && suspect.address == address;
         has_member && self.members.stands(|_| true) || self.suspects.iter().any(is_page)
+    }
+
+    fn is_sound(&mut self, kernel: &Kernel<'_, M>, budget: &mut dyn Budget) -> Option<bool> {
+        let Some(layout) = self.layout.take() else { return Some(true) };
+        let sound = self.known_is_sound(kernel, &layout, budget);
+        self.layout = Some(layout);
+        if sound.is_some() {
+            self.sound = 0;
+        }
+        sound
     }
 
     fn step(

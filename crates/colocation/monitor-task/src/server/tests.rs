@@ -732,6 +732,51 @@ fn a_restart_follows_the_report_of_its_cause() {
     assert_eq!((b.system.restarts, b.system.repaired.len()), (1, 0));
 }
 
+/// A check that says after these many slices whether what a restart starts is sound.
+struct Before(u32, bool);
+
+impl Check<Nothing> for Before {
+    fn about(&self) -> &'static About {
+        &NOTHING
+    }
+    fn stands(&self, _: &str, _: u64) -> bool {
+        false
+    }
+    fn is_sound(&mut self, _: &Kernel<'_, Nothing>, _: &mut dyn Budget) -> Option<bool> {
+        self.0 -= 1;
+        (self.0 == 0).then_some(self.1)
+    }
+    fn step(
+        &mut self,
+        _: &Kernel<'_, Nothing>,
+        _: &mut dyn Budget,
+        _: &mut dyn FnMut(Finding),
+        _: &mut u64,
+    ) -> Step {
+        Step::Done(0)
+    }
+}
+
+#[test]
+fn what_a_restart_starts_is_looked_at_before() {
+    for sound in [true, false] {
+        let mut b = learned(Action::Restart);
+        b.server.add(Box::new(Before(3, sound))).expect("room for another check");
+        b.tick(vec![finding(0x100, 1)], Step::Spent);
+        b.tick(vec![finding(0x200, 1)], Step::Spent);
+        assert_eq!(
+            (b.kinds(), b.system.restarts),
+            (vec![EVENT_FINDING], 0),
+            "nothing but the look"
+        );
+        b.tick(vec![], Step::Spent);
+        assert_eq!((b.system.restarts, b.system.resets), (1, u32::from(!sound)));
+        let changed =
+            b.system.lines[1].2.ends_with("restarting Linux without its changed crash kernel");
+        assert_eq!((b.kinds().len(), changed), (3, !sound));
+    }
+}
+
 #[test]
 fn a_changed_crash_kernel_is_not_started() {
     let changed = Finding { address: 0x200, ..Finding::new(Class::CrashKernelModified) };

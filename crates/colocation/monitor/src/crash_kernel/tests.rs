@@ -153,6 +153,19 @@ impl World {
         self.memory.set(at, self.memory.get(at) ^ 1 << 40);
     }
 
+    /// The answer before a restart, and after how many slices it comes.
+    fn is_sound(&mut self) -> (Option<bool>, usize) {
+        let profile = Profile::decode(&self.profile).unwrap();
+        let kernel = Kernel::new(&profile, &self.memory);
+        for slice in 1.. {
+            let sound = self.check.is_sound(&kernel, &mut Clock(self.now, self.budget));
+            if sound.is_some() {
+                return (sound, slice);
+            }
+        }
+        unreachable!("it goes on")
+    }
+
     fn stands(&self, what: &str, address: u64) -> bool {
         Check::<FakeMemory>::stands(&self.check, what, address)
     }
@@ -199,6 +212,34 @@ fn a_changed_page_is_found_once_and_gone_when_it_is_restored() {
         w.lines(21_000);
         assert!(!w.stands(CHANGED, address));
     }
+}
+
+#[test]
+fn before_a_restart_all_of_the_image_is_looked_at() {
+    let mut w = with_image();
+    assert_eq!(w.is_sound(), (Some(true), 1));
+    // Several slices.
+    w.budget = 5;
+    let slices = PAGES.div_ceil(5) as usize;
+    assert_eq!(w.is_sound(), (Some(true), slices));
+    for at in [AREA + 0x10, SEGMENTS[2][0] + 0x1_3ff8, physical(IMAGES[0]) + 24] {
+        w.flip(at);
+        assert_eq!(w.is_sound().0, Some(false), "{at:#x}");
+        w.flip(at);
+        assert_eq!(w.is_sound(), (Some(true), slices));
+    }
+    // Root may load another one, or none, unless Linux has been told to load no other.
+    w.load(1, 2, 0);
+    assert_eq!(w.is_sound().0, Some(true));
+    w.set_pointer(0);
+    assert_eq!(w.is_sound().0, Some(true));
+    let mut w = with_image();
+    w.memory.set(physical(DISABLED), 1);
+    w.lines(500);
+    assert_eq!(w.is_sound().0, Some(true));
+    w.set_pointer(0);
+    assert_eq!(w.is_sound().0, Some(false));
+    assert_eq!(world(true).is_sound(), (Some(true), 1));
 }
 
 #[test]
