@@ -1,14 +1,18 @@
-//! The operator's policy as a file: a line for each class of findings.
+//! The operator's policy as a file: a line for each class of findings, and one with the modules that are allowed to hook
+//! sensitive functions.
 
 use anyhow::{anyhow, bail, Context, Result};
 use kyozon_monitor::class::Class;
-use kyozon_monitor::policy::{Action, Policy, Unsuitable};
+use kyozon_monitor::policy::{Action, NotAllowed, Policy, Unsuitable};
 use std::fmt::Write as _;
 use std::path::Path;
-use toml::Table;
+use toml::{Table, Value};
+
+/// The key of the modules that may hook sensitive functions.
+const ALLOWED: &str = "allow-sensitive-hooks";
 
 /// The policy in `bytes`, the content of `path`: TOML, with a class as each key and an action as its value. Classes
-/// without a line have the default's action.
+/// without a line have the default's action. `allow-sensitive-hooks` has a list of modules.
 ///
 /// # Errors
 ///
@@ -26,6 +30,10 @@ fn read(bytes: &[u8]) -> Result<Policy> {
     })?;
     let mut policy = Policy::default();
     for (key, value) in table {
+        if key == ALLOWED {
+            allow(&mut policy, &value)?;
+            continue;
+        }
         let Some(class) = Class::named(&key) else {
             bail!("there is no class {key:?}: kyozon policy shows all, each in quotation marks");
         };
@@ -53,6 +61,22 @@ fn read(bytes: &[u8]) -> Result<Policy> {
     Ok(policy)
 }
 
+fn allow(policy: &mut Policy, value: &Value) -> Result<()> {
+    let wrong = || anyhow!("{ALLOWED}: it is not a list of words in quotation marks");
+    for name in value.as_array().ok_or_else(wrong)? {
+        let name = name.as_str().ok_or_else(wrong)?;
+        policy.allow(name).map_err(|error| match error {
+            NotAllowed::NoName => anyhow!(
+                "{ALLOWED}: no module has the name {name:?}: use the first word of a line of /proc/modules"
+            ),
+            NotAllowed::TooMany => {
+                anyhow!("{ALLOWED}: there is room for {} modules", Policy::MAX_ALLOWED)
+            }
+        })?;
+    }
+    Ok(())
+}
+
 /// The policy as a file that [`parse`] reads.
 pub fn print(policy: &Policy) -> String {
     let mut text = String::from(
@@ -71,6 +95,11 @@ pub fn print(policy: &Policy) -> String {
         };
         let _ = writeln!(text, "{}", format!("{line:60}{note}").trim_end());
     }
+    let allowed: Vec<&str> = policy.allowed().collect();
+    let _ = writeln!(
+        text,
+        "# Modules of which hook.sensitive reports nothing.\n{ALLOWED} = {allowed:?}"
+    );
     text
 }
 
@@ -84,13 +113,15 @@ mod tests {
 
     #[test]
     fn a_printed_policy_is_read_again() {
-        let text = "\"hook.hidden\" = \"disarm\"\n'process.hidden' = 'repair-or-restart'\n";
+        let text = "\"hook.hidden\" = \"disarm\"\n'process.hidden' = 'repair-or-restart'\n\
+                    allow-sensitive-hooks = ['falcon', \"tracer_2\"]\n";
         let policy = read(text.as_bytes()).expect("a policy");
         assert_eq!(policy.of(Class::HookHidden), Action::Disarm);
         assert_eq!(policy.of(Class::TextModified), Action::Repair);
         let printed = print(&policy);
         assert_eq!(read(printed.as_bytes()).expect("a policy"), policy);
-        assert_eq!(printed.lines().count(), 3 + Class::ALL.len());
+        assert!(policy.allowed().eq(["falcon", "tracer_2"]));
+        assert_eq!(printed.lines().count(), 5 + Class::ALL.len());
         assert_eq!(read(b"").expect("the default"), Policy::default());
     }
 
@@ -108,6 +139,13 @@ mod tests {
             ("\"hook.hidden\" = \"repair\"", "hook.hidden: the monitor has no repair: use report"),
             ("\"hook.hidden\" = \"stop\"", "hook.hidden: it is not about a process"),
             ("\"hook.modified\" = \"disarm\"", "hook.modified: it blames no module"),
+            ("allow-sensitive-hooks = 'a'", "allow-sensitive-hooks: it is not a list of words"),
+            ("allow-sensitive-hooks = [1]", "allow-sensitive-hooks: it is not a list of words"),
+            ("allow-sensitive-hooks = ['a-b']", "no module has the name \"a-b\": use the first"),
+            (
+                "allow-sensitive-hooks = ['a','b','c','d','e','f','g','h','i']",
+                "allow-sensitive-hooks: there is room for 8 modules",
+            ),
         ] {
             let error = refused(text);
             assert!(error.starts_with("the policy p.toml is unusable: "), "{error}");

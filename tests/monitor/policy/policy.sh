@@ -1,11 +1,13 @@
 attacks=/proc/kyozon-attacks
 
-# watch CLASS=ACTION...: loads the monitor, which does ACTION about CLASS, and waits until it watches.
+# watch CLASS=ACTION...: loads the monitor, which does ACTION about CLASS and allows the attacks' module to hook what it
+# likes, and waits until it watches.
 watch() {
 	insmod /m/kyozon-attacks.ko 2>/dev/null
 	for rule; do
 		echo "\"${rule%=*}\" = \"${rule#*=}\""
 	done >/tmp/policy
+	echo 'allow-sensitive-hooks = ["kyozon_attacks"]' >>/tmp/policy
 	kyozon load --policy /tmp/policy --serial 0x3e8 >/dev/null || exit 1
 	for turn in $(seq 60); do
 		kyozon events | grep -q 'monitoring Linux' && return

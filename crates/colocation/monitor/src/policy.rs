@@ -81,23 +81,65 @@ pub enum Unsuitable {
     NoModule,
 }
 
-/// An action for each class.
+/// Why a module cannot be allowed to hook sensitive functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy([Action; Class::ALL.len()]);
+pub enum NotAllowed {
+    /// Linux has no module with such a name.
+    NoName,
+    /// There are [`Policy::MAX_ALLOWED`] already.
+    TooMany,
+}
+
+/// Bytes of a module's name, with a zero at the end (`MODULE_NAME_LEN` in Linux's `module.h`).
+const NAME_BYTES: usize = 56;
+type Name = [u8; NAME_BYTES];
+
+/// An action for each class, and the modules that may hook sensitive functions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy {
+    actions: [Action; Class::ALL.len()],
+    /// Names, then zeros.
+    allowed: [Name; Self::MAX_ALLOWED],
+}
 
 /// The first bytes of an encoded policy.
-const MAGIC: [u8; 8] = *b"KYOPOL\x1a\x01";
+const MAGIC: [u8; 8] = *b"KYOPOL\x1a\x02";
+/// Bytes of magic and actions.
+const ACTIONS_BYTES: usize = 64;
 
 impl Policy {
-    /// Bytes of an encoded policy.
-    pub const BYTES: usize = 64;
+    /// Maximum number of modules that may hook sensitive functions.
+    pub const MAX_ALLOWED: usize = 8;
 
-    /// Reports only.
-    pub const REPORT: Self = Self([Action::Report; Class::ALL.len()]);
+    /// Bytes of an encoded policy.
+    pub const BYTES: usize = ACTIONS_BYTES + Self::MAX_ALLOWED * NAME_BYTES;
+
+    /// Reports only, about every module.
+    pub const REPORT: Self = Self {
+        actions: [Action::Report; Class::ALL.len()],
+        allowed: [[0; NAME_BYTES]; Self::MAX_ALLOWED],
+    };
 
     /// The action for `class`.
     pub fn of(&self, class: Class) -> Action {
-        self.0[class as usize]
+        self.actions[class as usize]
+    }
+
+    /// Allows the module called `name`, as in Linux's list of modules, to hook sensitive functions.
+    ///
+    /// # Errors
+    ///
+    /// [`NotAllowed`] if there is no such name, or no room for it.
+    pub fn allow(&mut self, name: &str) -> Result<(), NotAllowed> {
+        let new = encoded(name).ok_or(NotAllowed::NoName)?;
+        let place = self.allowed.iter_mut().find(|old| **old == new || old[0] == 0);
+        *place.ok_or(NotAllowed::TooMany)? = new;
+        Ok(())
+    }
+
+    /// The modules that may hook sensitive functions.
+    pub fn allowed(&self) -> impl Iterator<Item = &str> {
+        self.allowed.iter().filter_map(decoded)
     }
 
     /// Sets the action for `class`.
@@ -107,23 +149,24 @@ impl Policy {
     /// [`Unsuitable`] if the class has no such action.
     pub fn set(&mut self, class: Class, action: Action) -> Result<(), Unsuitable> {
         action.check(class)?;
-        self.0[class as usize] = action;
+        self.actions[class as usize] = action;
         Ok(())
     }
 
     /// Whether it writes to Linux's memory because of findings of some class.
     pub fn writes(&self) -> bool {
-        self.0.iter().any(|action| action.writes())
+        self.actions.iter().any(|action| action.writes())
     }
 
-    /// The policy as it stands before the profile in the monitor's data: magic, a byte for each class, zeros.
+    /// The policy as it stands before the profile in the monitor's data: magic, a byte for each class, zeros, names.
     pub fn encode(&self) -> [u8; Self::BYTES] {
-        const { assert!(MAGIC.len() + Class::ALL.len() <= Self::BYTES) };
+        const { assert!(MAGIC.len() + Class::ALL.len() <= ACTIONS_BYTES) };
         let mut bytes = [0; Self::BYTES];
         bytes[..MAGIC.len()].copy_from_slice(&MAGIC);
-        for (to, action) in bytes[MAGIC.len()..].iter_mut().zip(&self.0) {
+        for (to, action) in bytes[MAGIC.len()..].iter_mut().zip(&self.actions) {
             *to = *action as u8;
         }
+        bytes[ACTIONS_BYTES..].copy_from_slice(self.allowed.as_flattened());
         bytes
     }
 
@@ -141,8 +184,32 @@ impl Policy {
             let action = Action::ALL.get(usize::from(*code)).ok_or(NONE)?;
             policy.set(*class, *action).map_err(|_| NONE)?;
         }
+        let (names, _) = bytes[ACTIONS_BYTES..].as_chunks::<NAME_BYTES>();
+        for name in names.iter().filter(|name| name[0] != 0) {
+            let name = decoded(name).ok_or(NONE)?;
+            policy.allow(name).map_err(|_| NONE)?;
+        }
+        // There is one encoding of each policy.
+        if policy.encode() != *bytes {
+            return Err(NONE);
+        }
         Ok((policy, rest))
     }
+}
+
+/// The name of a module in the bytes of a policy; `None` if no module has such a name.
+fn encoded(name: &str) -> Option<Name> {
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let mut bytes = [0; NAME_BYTES];
+    let fits = (1..NAME_BYTES).contains(&name.len()) && name.as_bytes().iter().all(is_of_name);
+    bytes.get_mut(..name.len()).filter(|_| fits)?.copy_from_slice(name.as_bytes());
+    Some(bytes)
+}
+
+/// The name in bytes that [`encoded`] has made; `None` if there is none.
+fn decoded(bytes: &Name) -> Option<&str> {
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    core::str::from_utf8(&bytes[..end]).ok().filter(|name| !name.is_empty())
 }
 
 impl Default for Policy {
@@ -150,7 +217,7 @@ impl Default for Policy {
     fn default() -> Self {
         let mut policy = Self::REPORT;
         for class in Class::ALL.iter().filter(|class| class.is_repairable()) {
-            policy.0[*class as usize] = Action::Repair;
+            policy.actions[*class as usize] = Action::Repair;
         }
         policy
     }
@@ -159,6 +226,8 @@ impl Default for Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::format;
+    use alloc::vec::Vec;
 
     #[test]
     fn a_policy_is_read_as_written() {
@@ -170,6 +239,7 @@ mod tests {
         assert_eq!(policy.set(Class::FilterLifted, Action::Stop), Ok(()));
         assert_eq!(policy.set(Class::TextModified, Action::Disarm), Err(Unsuitable::NoModule));
         assert_eq!(policy.set(Class::ModuleHidden, Action::Disarm), Ok(()));
+        assert_eq!(policy.allow("falcon_lsm"), Ok(()));
         let mut data = policy.encode().to_vec();
         data.push(7);
         assert_eq!(Policy::decode(&data), Ok((policy, &[7][..])));
@@ -188,11 +258,28 @@ mod tests {
             (MAGIC.len(), 5),
             (MAGIC.len(), 6),
             (MAGIC.len() + Class::HookHidden as usize, 1),
+            (ACTIONS_BYTES, b'-'),
+            (ACTIONS_BYTES + 1, 0xff),
         ] {
             let mut bad = good;
             bad[at] = value;
             assert!(Policy::decode(&bad).is_err(), "{at}");
         }
+    }
+
+    #[test]
+    fn modules_are_allowed_by_their_names() {
+        let mut policy = Policy::default();
+        for name in ["", "a-b", "a b", "module\n", "\u{e9}", &"x".repeat(NAME_BYTES)] {
+            assert_eq!(policy.allow(name), Err(NotAllowed::NoName), "{name}");
+        }
+        let names: Vec<_> = (0..Policy::MAX_ALLOWED).map(|n| format!("m{n}")).collect();
+        for name in names.iter().chain(&names) {
+            assert_eq!(policy.allow(name), Ok(()));
+        }
+        assert_eq!(policy.allow(&"x".repeat(NAME_BYTES - 1)), Err(NotAllowed::TooMany));
+        assert!(policy.allowed().eq(&names));
+        assert_eq!(Policy::REPORT.allowed().count(), 0);
     }
 
     #[test]

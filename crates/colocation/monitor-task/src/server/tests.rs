@@ -778,6 +778,26 @@ fn what_a_restart_starts_is_looked_at_before() {
 }
 
 #[test]
+fn an_allowed_module_may_hook_sensitive_functions_only() {
+    let mut b = learned(Action::Report);
+    b.server.policy.allow("falcon").expect("a module's name");
+    let hook =
+        |class, owner: &str| Finding { address: 0x200, owner: owner.into(), ..Finding::new(class) };
+    b.tick(vec![hook(Class::HookSensitive, "module falcon")], Step::Done(1));
+    assert_eq!((b.kinds(), b.server.findings()), (vec![], 0));
+    for (class, owner) in [
+        (Class::HookSensitive, "module falcon2"),
+        (Class::HookSensitive, "falcon"),
+        (Class::HookModified, "module falcon"),
+    ] {
+        b.system.lines.clear();
+        b.tick(vec![hook(class, owner)], Step::Done(1));
+        assert_eq!(b.kinds(), [EVENT_FINDING], "{owner}");
+        (0..3).for_each(|_| b.tick(vec![], Step::Done(1)));
+    }
+}
+
+#[test]
 fn a_changed_crash_kernel_is_not_started() {
     let changed = Finding { address: 0x200, ..Finding::new(Class::CrashKernelModified) };
     let mut b = learned(Action::Restart);
