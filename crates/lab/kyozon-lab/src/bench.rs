@@ -8,6 +8,7 @@ mod crowd;
 mod delay;
 mod detection;
 mod evasion;
+mod exits;
 mod fileio;
 pub mod fresh;
 mod ipc;
@@ -49,7 +50,7 @@ pub struct Options {
 type Measure = fn(&Path) -> Result<()>;
 
 /// Every table, by name.
-const TABLES: [(&str, Measure); 20] = [
+const TABLES: [(&str, Measure); 21] = [
     ("lab", lab),
     ("latency", latency::measure),
     ("trip", trip::measure),
@@ -61,6 +62,7 @@ const TABLES: [(&str, Measure); 20] = [
     ("crowd", crowd::measure),
     ("restart", restart::measure),
     ("guest", as_guest::measure),
+    ("exits", exits::measure),
     ("shm", shm::measure),
     ("start", start::measure),
     ("parallel", parallel::measure),
