@@ -1,5 +1,5 @@
-//! The operator's policy as a file: a line for each class of findings, and one with the modules that are allowed to hook
-//! sensitive functions.
+//! The operator's policy as a file: a line for each class of findings, and one with the modules that may hook sensitive
+//! functions.
 
 use anyhow::{anyhow, bail, Context, Result};
 use kyozon_monitor::class::Class;
