@@ -96,6 +96,8 @@ pub struct TaskLayout {
     pub flags: u64,
     pub state: u64,
     pub exit_state: u64,
+    /// Less than 0 unless the task is the first thread of its process.
+    pub exit_signal: Option<u64>,
     pub sighand: u64,
     /// `on_rq` and `on_cpu`: nonzero while the task waits for a CPU, or has one.
     pub on_queue: [Option<u64>; 2],
@@ -157,6 +159,7 @@ impl TaskLayout {
             flags: task("flags")?,
             state: task("__state")?,
             exit_state: task("exit_state")?,
+            exit_signal: task("exit_signal").ok(),
             sighand: task("sighand")?,
             on_queue: [task("on_rq").ok(), task("on_cpu").ok()],
             comm: task("comm")?,

@@ -4,7 +4,7 @@
 //! Each word states its current value. If one has changed when the transaction runs, or a lock is held, nothing is
 //! written.
 
-use super::layout::{Lock, TaskLayout};
+use super::layout::{CgroupLayout, Lock, TaskLayout};
 use super::suspect::{indexed_pid, is_listed};
 use super::task::{pid_number, Identity, TaskState, PF_EXITING};
 use super::view;
@@ -30,26 +30,26 @@ pub fn repairs<M: KernelMemory>(
         if let Some(pid) = repairer.find_pid() {
             repairs.push(repairer.restore_index(pid));
             repairs.push(repairer.restore_pid_list(pid, 0));
-            if task.is_leader() {
+            if repairer.leads() {
                 repairs.push(repairer.restore_pid_list(pid, 1));
             }
         }
     }
-    if views & view::TASKS != 0 {
+    if views & view::TASKS != 0 && repairer.leads() {
         let head = layout.init_task.wrapping_add(layout.tasks);
-        repairs.push(repairer.relink(view::TASKS, at(layout.tasks), head));
+        repairs.push(repairer.relink(view::TASKS, at(layout.tasks), head, None));
     }
     if views & view::THREADS != 0 {
         let head = task.signal.wrapping_add(layout.thread_head);
-        repairs.push(repairer.relink(view::THREADS, at(layout.thread_node), head));
+        repairs.push(repairer.relink(view::THREADS, at(layout.thread_node), head, None));
     }
     if let Some(ring) = layout.thread_group.filter(|_| views & view::GROUP != 0) {
         let head = task.leader.wrapping_add(ring);
-        repairs.push(repairer.relink(view::GROUP, at(ring), head));
+        repairs.push(repairer.relink(view::GROUP, at(ring), head, None));
     }
     if let Some(groups) = layout.groups.filter(|_| views & view::CGROUP != 0) {
-        let head = kernel.u64(at(groups.of_task)).map(|set| set.wrapping_add(groups.lists[0]));
-        repairs.push(head.and_then(|head| repairer.relink(view::CGROUP, at(groups.node), head)));
+        let set = kernel.u64(at(groups.of_task));
+        repairs.push(set.and_then(|set| repairer.relink_in_group(&groups, set)));
     }
     repairs.into_iter().flatten().collect()
 }
@@ -192,6 +192,23 @@ impl<'a, M: KernelMemory> Transaction<'a, M> {
     }
 }
 
+/// A member that all tasks of a list have the same value of.
+#[derive(Clone, Copy)]
+struct Common {
+    /// Its offset from a node, and the value.
+    member: u64,
+    value: u64,
+    /// The heads of such lists, which are no nodes.
+    heads: [u64; 3],
+}
+
+impl Common {
+    /// Address of the member at the node `at`; `None` for a head.
+    fn place(&self, at: u64) -> Option<u64> {
+        (!self.heads.contains(&at)).then(|| at.wrapping_add(self.member))
+    }
+}
+
 struct TaskRepairer<'a, M> {
     kernel: &'a Kernel<'a, M>,
     layout: &'a TaskLayout,
@@ -204,6 +221,15 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         living(self.kernel, self.layout, self.identity.task)
     }
 
+    /// Whether Linux takes the task for the first thread of its process too. It removes no other one from the lists of
+    /// processes when that ends.
+    fn leads(&self) -> bool {
+        let signal = self.layout.exit_signal.map(|offset| {
+            self.kernel.u32(self.identity.task.wrapping_add(offset)).map(|it| it as i32)
+        });
+        self.task.is_leader() && signal.is_none_or(|signal| signal.is_some_and(|it| it >= 0))
+    }
+
     /// The task's node at `node` in the list `view`, between `before` and `behind`.
     fn links(&self, view: u8, node: u64, before: u64, behind: u64) -> Option<Links> {
         let object = self.identity.task;
@@ -211,22 +237,39 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         Some(Links { object, stamp, list: view, node, before, behind })
     }
 
+    /// Puts the task back into the list of its control group: `set` is its `css_set`. Its neighbours may have gone to
+    /// another group together.
+    fn relink_in_group(&self, groups: &CgroupLayout, set: u64) -> Option<Repair> {
+        let heads = groups.lists.map(|list| set.wrapping_add(list));
+        let member = groups.of_task.wrapping_sub(groups.node);
+        let node = self.identity.task.wrapping_add(groups.node);
+        let common = Common { member, value: set, heads };
+        self.relink(view::CGROUP, node, heads[0], Some(common))
+    }
+
     /// Links the node at `node` of the list `view` back between the neighbours it still points to, if these are
-    /// adjacent, else at the end of the list at `head`.
-    fn relink(&self, view: u8, node: u64, head: u64) -> Option<Repair> {
+    /// adjacent, else at the end of the list at `head`. Its neighbours must have what is `common` in the list. The
+    /// first thread comes first: Linux takes the one that is last for the only one.
+    fn relink(&self, view: u8, node: u64, head: u64, common: Option<Common>) -> Option<Repair> {
         let lists = &self.layout.lists;
+        let place = |at: u64| common.and_then(|common| Some((common.place(at)?, common.value)));
+        let is_alike =
+            |at: u64| place(at).is_none_or(|(at, value)| self.kernel.u64(at) == Some(value));
         let next = |node| lists.next(self.kernel, node);
         let prev = |node| lists.prev(self.kernel, node);
+        let is_first = view == view::THREADS && self.task.is_leader();
         let remembered = || {
             let (before, behind) = (prev(node)?, next(node)?);
-            let apart = before != node && behind != node;
+            let fits = view != view::THREADS || is_first == (before == head);
+            let apart = before != node && behind != node && fits;
             let joined =
                 [behind, node].contains(&next(before)?) && [before, node].contains(&prev(behind)?);
-            (apart && joined).then_some((before, behind))
+            (apart && joined && is_alike(before) && is_alike(behind)).then_some((before, behind))
         };
         let end = || {
-            let last = prev(head)?;
-            (next(last)? == head && last != node).then_some((last, head))
+            let (before, behind) = if is_first { (head, next(head)?) } else { (prev(head)?, head) };
+            let is_whole = next(before)? == behind && prev(behind)? == before;
+            (is_whole && before != node && behind != node).then_some((before, behind))
         };
         // A neighbour that still leads to the node would keep doing so after a move.
         let is_held = || {
@@ -250,6 +293,9 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         transaction.put(behind.wrapping_add(lists.prev), node)?;
         transaction.put(node.wrapping_add(lists.next), behind)?;
         transaction.put(node.wrapping_add(lists.prev), before)?;
+        for (at, value) in [before, behind].into_iter().filter_map(place) {
+            transaction.push(at, value, value)?;
+        }
         transaction.finish(self.links(view, node, before, behind))
     }
 
@@ -267,7 +313,19 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         let indexed = indexed_pid(kernel, layout, identity.pid);
         let found = own.filter(is_it).or(process.filter(is_it)).or(indexed.filter(is_it))?;
         // The index has another structure: the PID was given to another task meanwhile.
-        indexed.is_none_or(|indexed| indexed == found).then_some(found)
+        let is_free = indexed.is_none_or(|indexed| indexed == found);
+        let is_elsewhere = [0, 1].iter().any(|kind| self.is_elsewhere(found, *kind));
+        (is_free && !is_elsewhere).then_some(found)
+    }
+
+    /// Whether the task is in another list of type `kind` than that at `pid`. What leads to it there would go on to.
+    fn is_elsewhere(&self, pid: u64, kind: usize) -> bool {
+        let Self { kernel, layout, identity, .. } = self;
+        let first = pid.wrapping_add(layout.pid_tasks[kind]).wrapping_add(layout.lists.first);
+        let node = identity.task.wrapping_add(layout.pid_links[kind]);
+        let holder = kernel.u64(node.wrapping_add(layout.lists.hash_prev));
+        let is_other = |at: &u64| *at != first && *at != node.wrapping_add(layout.lists.hash_next);
+        holder.filter(is_other).is_some_and(|at| kernel.u64(at) == Some(node))
     }
 
     /// Puts `pid` back into the PID index, if the path to its slot still exists.
@@ -282,16 +340,16 @@ impl<'a, M: KernelMemory> TaskRepairer<'a, M> {
         transaction.require_free(layout.tasklist_lock)?;
         transaction.require_free(layout.pidmap_lock)?;
         transaction.put(path.slot, pid)?;
-        let (node, _) = path.steps[path.levels - 1];
-        let mut used = 1;
-        for number in 0..xarrays.slots() {
-            used += u64::from(kernel.u64(xarrays.slot(node, number))? != 0);
-        }
+        // Mark 0 of an IDR flags free slots, and slots with free entries below. A slot that a fork has reserved is
+        // neither free nor filled. The root always has a free entry.
+        let (node, number) = path.steps[path.levels - 1];
+        let free = kernel.u64(node.wrapping_add(xarrays.marks))? & !(1 << number);
+        let free = free & (u64::MAX >> (64 - xarrays.slots()));
+        let used = u64::from(xarrays.slots() - free.count_ones());
         let count = node.wrapping_add(xarrays.count);
         let (word, shift) = (count & !7, 8 * (count % 8));
         let value = kernel.u64(word)?;
-        transaction.put(word, (value & !(0xff << shift)) | (used.min(0xff) << shift))?;
-        // Mark 0 of an IDR flags slots with free entries below. The root always has a free entry.
+        transaction.put(word, (value & !(0xff << shift)) | (used << shift))?;
         for (node, number) in path.steps[..path.levels].iter().rev() {
             let marks = node.wrapping_add(xarrays.marks);
             let value = kernel.u64(marks)? & !(1 << number);

@@ -11,6 +11,7 @@ pub(super) const WANTS: Wants = Wants {
         ("task_struct", "cgroups", Optional),
         ("task_struct", "children", Optional),
         ("task_struct", "comm", Required),
+        ("task_struct", "exit_signal", Optional),
         ("task_struct", "exit_state", Required),
         ("task_struct", "flags", Required),
         ("task_struct", "group_leader", Required),

@@ -34,6 +34,7 @@ impl Linux {
         self.put32(task + ON_RQ, 0);
         self.put32(task + ON_CPU, 0);
         self.put32(task + EXIT_STATE, 0);
+        self.put32(task + EXIT_SIGNAL, if leads { 17 } else { u32::MAX });
         self.put(task + SIGHAND, signal);
         self.put(task + FLAGS, if number == 2 { 0x20_0000 } else { 0 });
         self.put(task + START, self.clock.get());

@@ -74,7 +74,8 @@ pub const SCX_NODE: u64 = 376;
 pub const CHILDREN: u64 = 392;
 pub const SIBLING: u64 = 408;
 pub const PARENT: u64 = 424;
-pub const TASK_BYTES: u64 = 432;
+pub const EXIT_SIGNAL: u64 = 432;
+pub const TASK_BYTES: u64 = 440;
 // `cred`: four user IDs of 4 bytes from here on.
 pub const USERS: u64 = 8;
 pub const PERMITTED: u64 = 24;
@@ -109,6 +110,7 @@ pub const LAYOUTS: &[(&str, u64, u64)] = &[
     ("task_struct.__state", STATE, 4),
     ("task_struct.flags", FLAGS, 4),
     ("task_struct.exit_state", EXIT_STATE, 4),
+    ("task_struct.exit_signal", EXIT_SIGNAL, 4),
     ("task_struct.pid", PID, 4),
     ("task_struct.tgid", PID + 4, 4),
     ("task_struct.start_time", START, 8),
