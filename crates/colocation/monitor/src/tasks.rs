@@ -51,6 +51,8 @@ pub const MAX_TASKS: usize = 1 << 16;
 pub const CONFIRM_RECHECKS: u32 = 3;
 /// Steps from the beginning of one pass to that of the next, while nobody is suspected.
 const PACE: u32 = 20;
+/// Number of tasks that the first pass expects.
+const FIRST_POPULATION: u32 = 4096;
 /// A pass walks the children of one in `1 << RELATIVES` tasks, and so many of the process groups and sessions.
 const RELATIVES: u32 = 2;
 /// Maximum number of suspects, and of suspects looked at per slice.
@@ -116,6 +118,8 @@ pub struct TaskCheck {
     random: Random,
     seen: SeenTasks,
     pass: Pass,
+    /// Number of PIDs that the index had in the last pass that walked it to its end.
+    population: u32,
     /// Whether the pass has begun.
     in_pass: bool,
     pace: Pace,
@@ -150,7 +154,8 @@ impl TaskCheck {
         let layout = TaskLayout::new(profile)?;
         let mut random = Random::new(seed);
         Ok(Self {
-            pass: Pass::new(&layout, &mut random, 0, RELATIVES),
+            pass: Pass::new(&layout, &mut random, 0, RELATIVES, FIRST_POPULATION),
+            population: FIRST_POPULATION,
             in_pass: false,
             pace: Pace::every(PACE),
             layout,
@@ -192,8 +197,9 @@ impl TaskCheck {
             Recheck::Confirmed(missing) => {
                 let SuspectTask { identity, seen_in, .. } = *suspect;
                 let mut finding = report::finding(kernel, &self.layout, identity, missing, seen_in);
-                if self.hooks.any(kernel) {
-                    (finding.repairs, finding.held) = (Vec::new(), HOOKED);
+                let held = suspect.held().or_else(|| self.hooks.any(kernel).then_some(HOOKED));
+                if let Some(held) = held {
+                    (finding.repairs, finding.held) = (Vec::new(), held);
                 }
                 found(finding)
             }
@@ -202,10 +208,12 @@ impl TaskCheck {
     }
 
     /// Judges a task that the views `bits` have. One that ends has its CPU for some time after Linux has removed it
-    /// from all lists: its excuse is not examined before the next pass sees it again.
+    /// from all lists, and its memory may be another thing's: its excuse is not examined before the next pass sees it
+    /// again.
     fn judge<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, task: u64, bits: u8) {
         self.privileges.look(kernel, &self.layout, task);
-        let verdict = suspect::judge(kernel, &self.layout, task, bits, self.pass.incomplete);
+        let incomplete = self.pass.incomplete_for(kernel, &self.layout, task);
+        let verdict = suspect::judge(kernel, &self.layout, task, bits, incomplete);
         let unreached = verdict.as_ref().map_or(0, |suspect| suspect.unreached);
         if let Some(known) = self.suspects.iter_mut().find(|suspect| suspect.identity.task == task)
         {
@@ -213,7 +221,9 @@ impl TaskCheck {
         }
         if let Some(suspect) = verdict {
             let is_ending = bits & view::LISTED == 0 && suspect.is_excused();
-            if is_ending && !self.unlisted_before.contains(&suspect.identity) {
+            if (is_ending || suspect.is_stray())
+                && !self.unlisted_before.contains(&suspect.identity)
+            {
                 if self.unlisted.len() < MAX_SUSPECTS {
                     self.unlisted.push(suspect.identity);
                 }
@@ -297,7 +307,10 @@ impl TaskCheck {
         self.coverage.unjudged = self.pass.unjudged + self.privileges.lacking();
         self.coverage.restarts += self.pass.restarts;
         let count = self.seen.clear(&mut self.random);
-        self.pass = Pass::new(&self.layout, &mut self.random, self.pass.highest_pid, RELATIVES);
+        self.population = self.pass.population(self.population);
+        let highest_pid = self.pass.highest_pid;
+        self.pass =
+            Pass::new(&self.layout, &mut self.random, highest_pid, RELATIVES, self.population);
         self.judging = None;
         self.suspects.iter_mut().for_each(SuspectTask::pass_ended);
         self.set_aside_before = core::mem::take(&mut self.set_aside);

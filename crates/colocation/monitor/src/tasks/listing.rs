@@ -66,7 +66,7 @@ fn walk<M: KernelMemory>(
 ) -> Result<Tasks, ProfileError> {
     let mut random = Random::new(0);
     let mut seen = SeenTasks::new(MAX_TASKS, &mut random);
-    let mut pass = Pass::new(&layout, &mut random, 0, 0);
+    let mut pass = Pass::new(&layout, &mut random, 0, 0, u32::MAX);
     while pass.advance(kernel, &layout, &mut seen) == Progress::More {}
     let found = (0..seen.slots()).filter_map(|slot| seen.take(slot));
     let mut tasks: Vec<Task> = found

@@ -18,8 +18,14 @@ const WALKED: u8 = 128;
 pub const MAX_TASKS_PER_PID: u32 = 8;
 /// Maximum number of `css_set` structures in one list of the hash table.
 const MAX_SETS_PER_BUCKET: u32 = 256;
-/// Maximum number of nodes per pass: several for each PID, so the pass ends whatever the memory holds.
+/// Maximum number of nodes per pass: several for each PID, so the pass ends whatever the memory holds. Of so many PIDs
+/// as there were in the last pass, and of some more, a pass visits this many for each: long lists of what is no task
+/// keep nothing from being judged.
 const MAX_NODES: u32 = 8 * MAX_PID as u32;
+const NODES_PER_PID: u32 = 32;
+const MORE_NODES: u32 = 1 << 15;
+/// Maximum number of processes whose threads a pass knows that it did not walk to the end.
+const MAX_BROKEN: usize = 64;
 /// Maximum number of damaged lists that a pass records.
 const MAX_DAMAGES: usize = 16;
 /// Maximum number of processes of a process group or session that are visited; new ones come first.
@@ -102,6 +108,11 @@ pub struct Pass {
     remaining_nodes: u32,
     /// Views that this pass could not walk completely; no task counts as unreached by them.
     pub incomplete: u8,
+    /// First threads of the processes whose threads were not walked to the end.
+    broken: Vec<u64>,
+    /// Number of PIDs that the walk over the index has met, and whether it is over.
+    pids: u32,
+    has_all_pids: bool,
     /// The lists that could not be walked to their end.
     pub damages: Vec<Damage>,
     /// Tasks of the PID index that the pass left out, and walks that began again.
@@ -113,8 +124,14 @@ pub struct Pass {
 
 impl Pass {
     /// A pass whose order depends on `random`; `highest_pid` is that of the pass before. It visits the relatives of one
-    /// in `1 << sample` tasks.
-    pub fn new(layout: &TaskLayout, random: &mut Random, highest_pid: u64, sample: u32) -> Self {
+    /// in `1 << sample` tasks, and expects some `population` PIDs.
+    pub fn new(
+        layout: &TaskLayout,
+        random: &mut Random,
+        highest_pid: u64,
+        sample: u32,
+        population: u32,
+    ) -> Self {
         let cursor =
             ListCursor::new(layout.init_task.wrapping_add(layout.tasks), layout.tasks, view::TASKS);
         let from = 1 + random.below(highest_pid);
@@ -136,12 +153,50 @@ impl Pass {
             process: None,
             children: None,
             sample,
-            remaining_nodes: MAX_NODES,
+            remaining_nodes: population
+                .saturating_mul(NODES_PER_PID)
+                .saturating_add(MORE_NODES)
+                .min(MAX_NODES),
             incomplete: 0,
+            broken: Vec::new(),
+            pids: 0,
+            has_all_pids: false,
             damages: Vec::new(),
             unjudged: 0,
             restarts: 0,
             highest_pid: 0,
+        }
+    }
+
+    /// The population for the next pass, after a pass that expected `population`: one that was too short for the
+    /// index is followed by a longer one.
+    pub fn population(&self, population: u32) -> u32 {
+        match (self.has_all_pids, self.remaining_nodes) {
+            (true, _) => self.pids,
+            (false, 0) => population.saturating_mul(2),
+            (false, _) => population,
+        }
+    }
+
+    /// The views that this pass could not walk completely for the process of `task`.
+    pub fn incomplete_for<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        layout: &TaskLayout,
+        task: u64,
+    ) -> u8 {
+        let leader = || kernel.u64(task.wrapping_add(layout.group_leader));
+        let is_broken =
+            !self.broken.is_empty() && leader().is_some_and(|leader| self.broken.contains(&leader));
+        self.incomplete | if is_broken { view::THREADS | view::GROUP } else { 0 }
+    }
+
+    /// Records that the threads of `process` are not walked to the end.
+    fn leave_threads(&mut self) {
+        let Some((leader, _)) = self.process else { return };
+        match self.broken.len() < MAX_BROKEN {
+            true => self.broken.push(leader),
+            false => self.incomplete |= view::THREADS | view::GROUP,
         }
     }
 
@@ -152,23 +207,26 @@ impl Pass {
         layout: &TaskLayout,
         retries: &mut u64,
     ) {
+        // The first thread of a process may end before the others; its start time may be rewritten.
         let process_gone = self.process.is_some_and(|(leader, stamp)| {
-            Stamp::read(kernel, layout, leader) != Some(stamp)
-                || TaskState::read(kernel, layout, leader).is_none_or(|task| task.is_dead())
+            !Stamp::read(kernel, layout, leader).is_some_and(|now| now.resembles(&stamp))
+                || TaskState::read(kernel, layout, leader).is_none_or(|task| task.is_released())
         });
-        let mut restarts = 0;
+        let (mut restarts, mut is_left) = (0, false);
         for thread in &mut self.threads {
             let Some(cursor) = thread else { continue };
-            if process_gone {
-                self.incomplete |= cursor.view;
-                *thread = None;
-            } else if !cursor.is_valid(kernel, layout) {
+            let mut ends = process_gone;
+            if !ends && !cursor.is_valid(kernel, layout) {
                 restarts += 1;
-                if !cursor.restart() {
-                    self.incomplete |= cursor.view;
-                    *thread = None;
-                }
+                ends = !cursor.restart();
             }
+            if ends {
+                is_left = true;
+                *thread = None;
+            }
+        }
+        if is_left {
+            self.leave_threads();
         }
         // The parent may have ended: no cursor leads back to its list.
         if let Some(cursor) = self.children.take_if(|cursor| !cursor.is_valid(kernel, layout)) {
@@ -205,6 +263,7 @@ impl Pass {
     ) -> Progress {
         let Some(remaining) = self.remaining_nodes.checked_sub(1) else {
             self.incomplete = !0;
+            self.unjudged += 1;
             return Progress::Done;
         };
         self.remaining_nodes = remaining;
@@ -294,6 +353,25 @@ impl Pass {
             .map(|ring| ListCursor::new(leader.wrapping_add(ring), ring, view::GROUP));
     }
 
+    /// Records that `view` has `task`, unless that began a walk in the place of one that is about to begin: then it is
+    /// only met.
+    fn record_another<M: KernelMemory>(
+        &mut self,
+        kernel: &Kernel<'_, M>,
+        layout: &TaskLayout,
+        seen: &mut SeenTasks,
+        task: u64,
+        view: u8,
+    ) {
+        let leader = kernel.u64(task.wrapping_add(layout.group_leader));
+        let is_walking = self.threads.iter().any(Option::is_some);
+        if is_walking && self.process.map(|(leader, _)| leader) != leader {
+            meet(kernel, layout, seen, task, view);
+        } else {
+            self.record(kernel, layout, seen, task, view);
+        }
+    }
+
     /// Records that a list cannot be walked to its end.
     fn damaged(&mut self, view: u8, head: u64, error: WalkError) {
         // In a list of one process or control group, the looks at the tasks that it does not reach decide.
@@ -327,7 +405,7 @@ impl Pass {
     ) {
         let Some(mut cursor) = self.threads[at] else { return };
         self.threads[at] = match cursor.next(kernel, layout) {
-            Ok(Some(task)) => {
+            Ok(Some(task)) if self.is_of_process(kernel, layout, task) => {
                 seen.add(task, cursor.view);
                 if cursor.view == view::THREADS && seen.samples(task, self.sample) {
                     self.children = children(kernel, layout, task);
@@ -335,12 +413,27 @@ impl Pass {
                 Some(cursor)
             }
             Ok(None) => None,
-            Err(_) if cursor.retry() => Some(cursor),
-            Err(error) => {
+            Ok(Some(_)) | Err(_) if cursor.retry() => Some(cursor),
+            other => {
+                let error = match other {
+                    Ok(task) => WalkError::WildPointer(task.unwrap_or(0)),
+                    Err(error) => error,
+                };
                 self.damaged(cursor.view, cursor.head(), error);
                 None
             }
         };
+    }
+
+    /// Whether the task at `task` has the signal structure of the process whose threads are walked.
+    fn is_of_process<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        layout: &TaskLayout,
+        task: u64,
+    ) -> bool {
+        let signal = kernel.u64(task.wrapping_add(layout.signal));
+        self.process.is_some_and(|(_, stamp)| signal == Some(stamp.signal))
     }
 
     /// Visits the next child of a thread.
@@ -411,26 +504,39 @@ impl Pass {
         // The second part, up to where the first one began.
         let wrapped = (stop != first).then_some(Stage::Pids { next: 1, stop: first, first });
         if index >= stop {
+            self.has_all_pids |= wrapped.is_none();
             return wrapped;
         }
         match layout.xarrays.next(kernel, layout.pid_index, index) {
             Ok(XArrayEntry::Found(index, pid)) if index < stop => {
                 self.highest_pid = self.highest_pid.max(index);
+                self.pids = self.pids.saturating_add(1);
+                // What shows another number than the index is not listed under its own.
+                let is_it =
+                    kernel.u32(pid.wrapping_add(layout.pid_number)).map(u64::from) == Some(index);
                 for (kind, view) in [view::PID, view::TGID].into_iter().enumerate() {
                     let head = pid.wrapping_add(layout.pid_tasks[kind]);
                     let mut walk = HashWalk::new(head, &layout.lists, MAX_TASKS_PER_PID);
+                    let mut view = if is_it { view } else { 0 };
                     while let Ok(Some(node)) = walk.next(kernel, &layout.lists) {
                         let task = node.wrapping_sub(layout.pid_links[kind]);
                         if Stamp::read(kernel, layout, task).is_some() {
-                            self.record(kernel, layout, seen, task, view);
+                            let own = kernel.u64(task.wrapping_add(layout.thread_pid));
+                            let view = if own == Some(pid) { view } else { 0 };
+                            self.record_another(kernel, layout, seen, task, view);
                         }
+                        // Linux looks at the first one only.
+                        view = 0;
                     }
                 }
                 self.visit_members(kernel, layout, seen, pid);
                 Some(Stage::Pids { next: index + 1, stop, first })
             }
             Ok(XArrayEntry::Gap(index)) => Some(Stage::Pids { next: index, stop, first }),
-            Ok(_) => wrapped,
+            Ok(_) => {
+                self.has_all_pids |= wrapped.is_none();
+                wrapped
+            }
             Err(error) => {
                 self.damaged(view::PID, layout.pid_index, error);
                 self.incomplete |= view::TGID;

@@ -14,8 +14,8 @@ const LISTS: u8 = view::TASKS | view::THREADS | view::GROUP;
 const UNREACHED_PASSES: u32 = 3;
 /// Looks at which an excused task must have run on before it is judged.
 const MIN_RUNS: u32 = 20;
-/// Passes that must reach a task whose PID leads to another one before it is judged: Linux has no such task in a list
-/// for long.
+/// Passes that must reach a task whose PID leads to another one, or meet what claims to be dead or has no process in a
+/// list, before it is judged: Linux has no such task in a list for long.
 const REACHED_PASSES: u32 = 6;
 /// Looks after which memory that never runs, and that a whole pass did not reach, is dropped.
 const MAX_REMAINS_RECHECKS: u32 = 1024;
@@ -30,6 +30,9 @@ const DOUBTFUL_RECHECKS: u32 = 32;
 const MAX_CHANGES: u32 = 16;
 /// Looks in a row at which a lock was held, after which it no longer matters: no update takes that long.
 const BUSY_PATIENCE: u32 = 64;
+/// Why a task is not put back.
+const STRAY: &str = "its signal structure and its first thread are not of one process";
+const REMAINS: &str = "it looks like the rest of an exited task";
 /// Looks after which a suspect that is neither clear nor confirmed is dropped.
 const MAX_UNRESOLVED: u32 = 2 * MAX_NEW_RECHECKS;
 
@@ -56,8 +59,11 @@ pub enum Excuse {
     New,
     /// It claims to be dead, but is not.
     FalselyDead,
-    /// The memory may hold the rest of an exited task. That never runs.
+    /// The memory may hold the rest of an exited task. That never runs, nor stays in a list.
     Remains,
+    /// It and the first thread that it leads to are not of one process: the memory may hold anything. Only a task runs,
+    /// or stays in a list.
+    Stray,
     /// Its PID leads to another task: the memory may hold the rest of an exited task, or a copy that a fork has just
     /// made and that still has its parent's PID. Neither of them ever runs, nor stays in a list.
     Reused,
@@ -93,6 +99,14 @@ pub struct SuspectTask {
     /// Passes that reached it with this identity, and whether the last whole pass or the present one did.
     reached: u32,
     reached_lately: (bool, bool),
+    /// Passes in a row that reached it by a list, and whether the present one did.
+    listed: u32,
+    is_listed: bool,
+}
+
+/// Whether a pass that saw a task in the views `bits` met it in a list, or as the first thread of one in a list.
+fn is_by_list(bits: u8) -> bool {
+    bits & !view::QUEUE != 0
 }
 
 /// Whether `task` is in the list of type `kind` at `pid`.
@@ -114,6 +128,18 @@ pub fn is_listed<M: KernelMemory>(
     false
 }
 
+/// Whether `task` is the first one in the list of type `kind` at `pid`: Linux looks at no other.
+fn is_first<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &TaskLayout,
+    pid: u64,
+    kind: usize,
+    task: u64,
+) -> bool {
+    let first = pid.wrapping_add(layout.pid_tasks[kind]).wrapping_add(layout.lists.first);
+    kernel.u64(first) == Some(task.wrapping_add(layout.pid_links[kind]))
+}
+
 /// The `pid` structure for PID `number` in the index.
 pub fn indexed_pid<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
@@ -131,8 +157,9 @@ fn missing_views<M: KernelMemory>(
     identity: &Identity,
     task: &TaskState,
 ) -> u8 {
-    let pid = indexed_pid(kernel, layout, identity.pid);
-    let in_pid_list = |kind| pid.is_some_and(|pid| is_listed(kernel, layout, pid, kind, task.task));
+    let indexed = indexed_pid(kernel, layout, identity.pid);
+    let pid = indexed.filter(|pid| *pid == task.pid_struct);
+    let in_pid_list = |kind| pid.is_some_and(|pid| is_first(kernel, layout, pid, kind, task.task));
     let linked = |node: u64| layout.lists.is_linked(kernel, task.task.wrapping_add(node));
     let expected = layout.expected(task.is_leader());
     let is_in = |view: u8| match view {
@@ -156,6 +183,9 @@ pub fn excuse<M: KernelMemory>(
     identity: &Identity,
     task: &TaskState,
 ) -> Excuse {
+    if !task.is_in_use(kernel, layout) {
+        return Excuse::Stray;
+    }
     let other = || {
         let pid = indexed_pid(kernel, layout, identity.pid)?;
         let node =
@@ -208,10 +238,8 @@ pub fn judge<M: KernelMemory>(
     if layout.expected(leads) & !bits == 0 || task == layout.init_task {
         return None;
     }
-    let read = TaskState::read(kernel, layout, task)?;
-    if !read.is_in_use(kernel, layout) {
-        return None;
-    }
+    // No task runs without this.
+    let read = TaskState::read(kernel, layout, task).filter(|read| read.signal != 0)?;
     let identity = Identity::read(kernel, layout, task)?;
     let (_, unreached) = lacking(kernel, layout, &identity, &read, bits, incomplete)?;
     Some(SuspectTask {
@@ -232,6 +260,8 @@ pub fn judge<M: KernelMemory>(
         excused: 0,
         reached: 1,
         reached_lately: (true, true),
+        listed: u32::from(is_by_list(bits)),
+        is_listed: is_by_list(bits),
     })
 }
 
@@ -239,6 +269,20 @@ impl SuspectTask {
     /// Whether something excused the task at the last look.
     pub fn is_excused(&self) -> bool {
         self.excuse != Excuse::None
+    }
+
+    /// Whether it has no process, at the last look.
+    pub fn is_stray(&self) -> bool {
+        self.excuse == Excuse::Stray
+    }
+
+    /// Why it is not to be put back: it may be no task.
+    pub fn held(&self) -> Option<&'static str> {
+        match self.excuse {
+            Excuse::Stray => Some(STRAY),
+            Excuse::Remains if self.runs < MIN_RUNS => Some(REMAINS),
+            _ => None,
+        }
     }
 
     /// Records another pass, which saw the task in the views `bits` and did not reach it in the lists `unreached`,
@@ -250,11 +294,16 @@ impl SuspectTask {
         self.unreached = unreached;
         self.reached = self.reached.saturating_add(1);
         self.reached_lately.1 = true;
+        self.is_listed = is_by_list(bits);
+        self.listed = self.listed.saturating_add(u32::from(self.is_listed));
     }
 
     /// Records that a pass is over, which reached the task or did not.
     pub fn pass_ended(&mut self) {
         self.reached_lately = (self.reached_lately.1, false);
+        if !core::mem::take(&mut self.is_listed) {
+            self.listed = 0;
+        }
     }
 
     /// Looks at the task again. Linux must run between two calls.
@@ -269,7 +318,8 @@ impl SuspectTask {
         else {
             return Recheck::Clear;
         };
-        if !state.is_in_use(kernel, layout) {
+        let is_rest = !self.is_stray() && !state.is_in_use(kernel, layout);
+        if is_rest || state.signal == 0 {
             return Recheck::Clear;
         }
         self.unresolved += 1;
@@ -301,7 +351,7 @@ impl SuspectTask {
         self.changes = self.changes.saturating_add(1);
         if self.changes <= MAX_CHANGES {
             (self.rechecks, self.runs, self.excused) = (0, 0, 0);
-            (self.passes, self.unreached, self.reached) = (0, 0, 0);
+            (self.passes, self.unreached, self.reached, self.listed) = (0, 0, 0, 0);
         }
     }
 
@@ -320,10 +370,16 @@ impl SuspectTask {
             Excuse::None => 0,
             Excuse::FalselyDead => DOUBTFUL_RECHECKS,
             Excuse::New => MAX_NEW_RECHECKS,
-            Excuse::Remains | Excuse::Reused => u32::MAX,
+            Excuse::Remains | Excuse::Reused | Excuse::Stray => u32::MAX,
         };
-        let stays = self.excuse == Excuse::Reused && self.reached >= REACHED_PASSES;
-        if self.runs >= MIN_RUNS || self.excused >= limit || stays {
+        let stays = match self.excuse {
+            Excuse::Reused => self.reached >= REACHED_PASSES,
+            Excuse::Remains | Excuse::Stray => self.listed >= REACHED_PASSES,
+            _ => false,
+        };
+        // What runs is met in a run queue; other memory may hold a number that grows.
+        let is_met = self.excuse != Excuse::Stray || self.reached >= REACHED_PASSES;
+        if self.runs >= MIN_RUNS && is_met || self.excused >= limit || stays {
             Recheck::Confirmed(0)
         } else if !claims
             && self.excused >= MAX_REMAINS_RECHECKS

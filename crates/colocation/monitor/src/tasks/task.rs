@@ -175,6 +175,11 @@ impl TaskState {
         self.exit_state & EXIT_DEAD != 0 || self.state == TASK_DEAD
     }
 
+    /// Whether an exit has removed the task from the structures, or is about to, and has taken its signal handlers.
+    pub fn is_released(&self) -> bool {
+        self.sighand == 0
+    }
+
     /// Whether the task claims to be dead, but still has its signal handlers. `__exit_signal` takes them away and
     /// removes the task from the structures in one section under `tasklist_lock`: no exit leaves this state outside of
     /// it. The memory of a failed fork keeps the parent's pointer.

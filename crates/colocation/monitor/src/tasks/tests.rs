@@ -1,5 +1,6 @@
 mod churn;
 mod cpus;
+mod forged;
 mod fuzz;
 mod hostile;
 mod linux;

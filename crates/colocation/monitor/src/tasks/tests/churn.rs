@@ -117,7 +117,7 @@ fn pass_with_move(linux: &Linux, task: u64, at: u32) -> (Pass, bool) {
     let layout = TaskLayout::new(&profile).unwrap();
     let mut random = Random::new(7);
     let mut seen = SeenTasks::new(1000, &mut random);
-    let mut pass = Pass::new(&layout, &mut random, 100, 0);
+    let mut pass = Pass::new(&layout, &mut random, 100, 0, 100);
     let mut node = 0;
     let mut advance = |pass: &mut Pass| pass.advance(&kernel, &layout, &mut seen) == Progress::Done;
     let mut is_over = false;

@@ -33,7 +33,13 @@ fn new_and_dead_tasks_are_not_reported() {
         linux.put(alone + linux::SIGHAND, 0);
         hide(&linux, alone, view::TASKS | view::PID | view::TGID, Unlinked::Poison);
         linux.put32(alone + at, value);
-        assert_eq!(run(&linux, 400, 100_000, |_| {}).0, vec![]);
+        // A dead task stays in no list.
+        let between = |step| {
+            if at == linux::EXIT_STATE && step == 5 {
+                hide(&linux, alone, view::THREADS | view::CGROUP, Unlinked::Poison);
+            }
+        };
+        assert_eq!(run(&linux, 400, 100_000, between).0, vec![]);
     }
 }
 
@@ -119,13 +125,20 @@ fn reports_back_off_exponentially() {
     assert_eq!(at, [3, 6, 12, 24, 48, 96]);
 }
 
-/// A freed page of tasks may be reused and hold anything, while the pass has just seen a task in it.
+/// A freed page of tasks may be reused and hold anything, while the passes have just seen a task in it. What grows in
+/// it is not its CPU time.
 #[test]
 fn reused_memory_is_no_hidden_thread() {
     for (member, value) in [(linux::SIGNAL, 0), (linux::SIGNAL, 0x1234), (linux::LEADER, 0x5678)] {
         let (linux, [_, _, thread, _]) = system(true);
         hide(&linux, thread, view::THREADS | view::GROUP | view::PID, Unlinked::Poison);
         linux.put(thread + member, value);
-        assert_eq!(run(&linux, 400, 100_000, |_| {}).0, vec![]);
+        let between = |step| {
+            if step == 3 {
+                linux.list_del(thread + linux::CG_LIST, Unlinked::Poison);
+            }
+            linux.put(thread + linux::RUN_TIME, u64::from(step));
+        };
+        assert_eq!(run(&linux, 400, 100_000, between).0, vec![]);
     }
 }
