@@ -20,6 +20,7 @@ use kyozon_abi::events::{
 use kyozon_abi::layer::MAX_WRITES;
 use kyozon_monitor::check::{Budget, Check, Coverage, Repairs, Step, Watched};
 use kyozon_monitor::class::Class;
+use kyozon_monitor::crash_kernel;
 use kyozon_monitor::finding::Finding;
 use kyozon_monitor::kernel::Kernel;
 use kyozon_monitor::memory::{KernelMemory, PAGE_BYTES};
@@ -338,11 +339,15 @@ impl<'k, M: KernelMemory> Server<'k, M> {
             }
         }
         let Some(Cause { check, class, name }) = self.restarting.take() else { return };
-        let how = if is_sound { "" } else { " without its changed crash kernel" };
+        let how = match (is_sound, crash_kernel::can_start(kernel)) {
+            (false, _) => " without its changed crash kernel",
+            (true, false) => " without its crash kernel, for whose start __kexec_lock is held",
+            (true, true) => "",
+        };
         let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
         let line = format!("{name}: restarting Linux{how}");
         journal.report_about(EVENT_RESTART, check, class, &line);
-        journal.system.restart(is_sound);
+        journal.system.restart(how.is_empty());
         journal.report_about(EVENT_RESTART, check, class, "the machine does not restart");
     }
 

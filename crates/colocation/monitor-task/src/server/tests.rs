@@ -21,11 +21,16 @@ use kyozon_monitor::finding::{Links, MarkedWord, Marking, Repair, Verdict};
 use kyozon_monitor::memory::Page;
 use kyozon_monitor::profile::Profile;
 
+/// Linux's memory: a page of zeros that ends with a one.
 struct Nothing;
 
 impl KernelMemory for Nothing {
     fn page(&self, physical: u64) -> Option<&Page> {
-        static FIRST: Page = [const { AtomicU64::new(0) }; 512];
+        static FIRST: Page = {
+            let mut words = [const { AtomicU64::new(0) }; 512];
+            words[511] = AtomicU64::new(1);
+            words
+        };
         (physical == 0).then_some(&FIRST)
     }
 }
@@ -814,6 +819,18 @@ fn a_changed_crash_kernel_is_not_started() {
     (0..3).for_each(|_| b.tick(vec![], Step::Done(1)));
     b.tick(vec![finding(0x100, 1)], Step::Spent);
     assert_eq!((b.system.restarts, b.system.resets), (1, 0));
+}
+
+#[test]
+fn a_crash_kernel_whose_lock_is_held_is_not_asked_to_start() {
+    for (address, resets) in [("ffffffff81000ff0", 0), ("ffffffff81000ff8", 1)] {
+        let mut b = learned(Action::Restart);
+        let symbols = format!("ffffffff81000000 T _text\n{address} b __kexec_lock\n");
+        b.profile = kyozon_monitor::profile::build::of_symbols(&symbols);
+        b.tick(vec![finding(0x100, 1)], Step::Spent);
+        assert_eq!((b.system.restarts, b.system.resets), (1, resets));
+        assert_eq!(b.system.lines[1].2.ends_with("__kexec_lock is held"), resets == 1);
+    }
 }
 
 #[test]
