@@ -408,7 +408,8 @@ impl CrashKernelCheck {
     }
 }
 
-/// Whether Linux could start its crash kernel now. It does not while somebody loads one, or holds the lock against that.
+/// Whether Linux could start its crash kernel now. It does not while somebody loads one, or holds the lock against
+/// that.
 pub fn can_start<M: KernelMemory>(kernel: &Kernel<'_, M>) -> bool {
     let lock = kernel.profile.symbol("__kexec_lock").and_then(|lock| kernel.u32(lock));
     lock.is_none_or(|lock| lock == 0)
