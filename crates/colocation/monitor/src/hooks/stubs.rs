@@ -31,9 +31,8 @@ pub(super) struct Stubs {
     nothing: Option<u64>,
     /// Accepts a packet: what netfilter puts in the place of a function that it removes.
     pub accepts: Option<u64>,
-    /// What ftrace calls without users, and what tracepoints call in the place of a probe that is being removed.
+    /// What ftrace calls without users.
     pub traces: Option<u64>,
-    pub probes: Option<u64>,
 }
 
 impl Stubs {
@@ -42,10 +41,9 @@ impl Stubs {
         if profile.symbols_starting_with("__cfi_").next().is_some() {
             return Self::default();
         }
-        let [nothing, accepts, traces, probes] =
-            ["no_action", "accept_all", "ftrace_stub", "tp_stub_func"]
-                .map(|name| profile.symbol(name));
-        Self { nothing, accepts, traces, probes }
+        let [nothing, accepts, traces] =
+            ["no_action", "accept_all", "ftrace_stub"].map(|name| profile.symbol(name));
+        Self { nothing, accepts, traces }
     }
 
     /// The step that makes `hook` return 0, which means for its kind that it has nothing to say.

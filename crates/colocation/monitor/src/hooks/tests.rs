@@ -21,7 +21,6 @@ const NOBODY: u64 = 0xffff_ffff_c123_4560;
 const NOTHING: u64 = TEXT + 0x4c0;
 const ACCEPT: u64 = TEXT + 0x4d0;
 const TRACE: u64 = TEXT + 0x4e0;
-const PROBE: u64 = TEXT + 0x4f0;
 const CALL_AT: u64 = 0x1e;
 const REGS_CALL_AT: u64 = 0x2b;
 /// Two tracepoints; the places of static calls.
@@ -117,7 +116,6 @@ impl World {
             (NOTHING, b't', "no_action"),
             (ACCEPT, b't', "accept_all"),
             (TRACE, b't', "ftrace_stub"),
-            (PROBE, b't', "tp_stub_func"),
             (TEXT + 0x700, b't', "ftrace_caller"),
             (TEXT + 0x700 + CALL_AT, b't', "ftrace_call"),
             (TEXT + 0x780, b't', "ftrace_regs_caller"),

@@ -251,8 +251,9 @@ impl Source for Tracepoints {
         hook: &Hook,
         stubs: &Stubs,
     ) -> Result<Vec<RepairWord>, &'static str> {
-        // What Linux puts in the place of a probe when it has no memory for another list.
-        let mut words = stubs::lead(kernel, hook, stubs.probes)?;
+        // Not `tp_stub_func`, which Linux leaves out of the next list: it would take the next probe for the only one,
+        // and call it by the static call, with what is beside the stub, before it knows the new list.
+        let mut words = stubs.nothing(kernel, hook)?;
         if let Some(calls) = &self.calls {
             words.extend(calls.redirect(kernel, hook.object, hook.value)?);
         }

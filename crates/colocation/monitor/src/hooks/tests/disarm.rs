@@ -253,7 +253,7 @@ fn the_only_probe_of_a_tracepoint_is_taken_out_with_its_calls() {
     world.set(variable("tracepoints_mutex"), 1);
     assert_eq!((world.carry_out(&plan), world.get(slot)), (1, CODE));
     world.set(variable("tracepoints_mutex"), 0);
-    assert_eq!((world.carry_out(&plan), world.get(slot)), (0, PROBE));
+    assert_eq!((world.carry_out(&plan), world.get(slot)), (0, NOTHING));
     assert_eq!(world.get(world.at("static_call_key", "func", TEXT + 0x2500)), HANDLER);
     let profile = Profile::decode(&world.profile).unwrap();
     let kernel = Kernel::new(&profile, &world.memory);
@@ -273,7 +273,7 @@ fn one_of_several_probes_of_a_tracepoint_is_taken_out_alone() {
     let slot = tracepoint(&world, HANDLER);
     let plan = world.plan(CODE);
     assert_eq!(plan.removals[0].repair.words.len(), 1);
-    assert_eq!((world.carry_out(&plan), world.get(slot)), (0, PROBE));
+    assert_eq!((world.carry_out(&plan), world.get(slot)), (0, NOTHING));
 }
 
 #[test]
