@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 use kyozon_abi::events::{EVENT_NOTE, EVENT_REPAIR};
 use kyozon_abi::layer::{REPAIR_BUSY, REPAIR_CHANGED, REPAIR_DONE};
 use kyozon_monitor::class::Class;
-use kyozon_monitor::disarm::Plan;
+use kyozon_monitor::disarm::{Culprit, Plan};
 
 /// Maximum number of owners of which the server knows that their hooks were taken out.
 pub const MAX_JOBS: usize = 16;
@@ -41,8 +41,7 @@ enum State {
 /// The hooks of one owner.
 #[derive(Clone, Debug)]
 struct Job {
-    /// The beginning of the owner's code, by which the check knows it.
-    culprit: u64,
+    culprit: Culprit,
     /// The finding that blames it: its class, and the check that makes the plans.
     class: Class,
     check: usize,
@@ -63,12 +62,12 @@ pub struct Disarming {
 }
 
 impl Disarming {
-    /// A finding of `class` blames the owner of the code that begins at `culprit`; check number `check` makes plans.
-    /// `is_new`: the finding was not open before. Returns false if there is no room.
-    pub fn begin(&mut self, culprit: u64, class: Class, check: usize, is_new: bool) -> bool {
-        if let Some(known) = self.jobs.iter_mut().find(|job| job.culprit == culprit) {
+    /// A finding of `class` blames `culprit`; check number `check` makes plans. `is_new`: the finding was not open
+    /// before. Returns false if there is no room.
+    pub fn begin(&mut self, culprit: Culprit, class: Class, check: usize, is_new: bool) -> bool {
+        if let Some(known) = self.jobs.iter_mut().find(|job| job.culprit.is_same(&culprit)) {
             if known.state == State::Ended && is_new && known.rounds < MAX_ROUNDS {
-                (known.state, known.removed) = (State::Asks, 0);
+                (known.state, known.removed, known.culprit) = (State::Asks, 0, culprit);
                 (known.lines, known.named_left) = (0, false);
             }
             return true;
@@ -83,18 +82,20 @@ impl Disarming {
         true
     }
 
-    /// The owners of which check number `check` is to make a plan now.
-    pub fn asks(&mut self, check: usize) -> impl Iterator<Item = u64> + '_ {
+    /// Calls `ask` for each owner of which check number `check` is to make a plan now. Those for which it returns false
+    /// are asked for at a later tick.
+    pub fn ask(&mut self, check: usize, mut ask: impl FnMut(Culprit) -> bool) {
         let asking = move |job: &&mut Job| job.check == check && job.state == State::Asks;
-        self.jobs.iter_mut().filter(asking).map(|job| {
-            job.state = State::Waits;
-            job.culprit
-        })
+        for job in self.jobs.iter_mut().filter(asking) {
+            if ask(job.culprit) {
+                job.state = State::Waits;
+            }
+        }
     }
 
     /// A plan was made.
     pub fn take<S: System>(&mut self, plan: Plan, journal: &mut Journal<'_, S>) {
-        let waits = |job: &&mut Job| job.culprit == plan.address && job.state == State::Waits;
+        let waits = |job: &&mut Job| job.culprit == plan.culprit && job.state == State::Waits;
         if let Some(job) = self.jobs.iter_mut().find(waits) {
             job.take(plan, journal);
         }

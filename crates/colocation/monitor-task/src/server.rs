@@ -398,9 +398,7 @@ impl<'k, M: KernelMemory> Server<'k, M> {
             }
         }
         for entry in entries.iter_mut() {
-            for culprit in disarming.asks(entry.index) {
-                entry.check.disarm(culprit);
-            }
+            disarming.ask(entry.index, |culprit| entry.check.disarm(culprit));
         }
     }
 

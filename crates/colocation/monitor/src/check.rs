@@ -1,6 +1,6 @@
 //! The interface of a check: work in slices.
 
-use crate::disarm::Plan;
+use crate::disarm::{Culprit, Plan};
 use crate::finding::{Finding, Links, Verdict};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
@@ -195,14 +195,16 @@ pub trait Check<M: KernelMemory> {
         Verdict::Unknown
     }
 
-    /// The beginning of the code that has `address`, if this check can take out the hooks of its owner: the same for
-    /// all addresses of one owner.
-    fn culprit(&self, _kernel: &Kernel<'_, M>, _address: u64) -> Option<u64> {
+    /// The owner of the code that has `address`, if this check can take out its hooks.
+    fn culprit(&self, _kernel: &Kernel<'_, M>, _address: u64) -> Option<Culprit> {
         None
     }
 
-    /// From its beginning on, the next pass makes a plan that takes out the hooks of the owner of `address`.
-    fn disarm(&mut self, _address: u64) {}
+    /// A later pass makes, from its beginning on, a plan that takes out the hooks of `culprit`. Returns false if too
+    /// many plans wait.
+    fn disarm(&mut self, _culprit: Culprit) -> bool {
+        false
+    }
 
     /// Takes a plan that was made.
     fn plan(&mut self) -> Option<Plan> {

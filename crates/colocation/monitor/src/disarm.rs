@@ -12,6 +12,27 @@ use alloc::vec::Vec;
 /// Maximum number of hooks in a plan; more are left, and counted.
 pub const MAX_HOOKS: usize = 256;
 
+/// The owner of code that a finding blames, as it was then: another one may come to its place before its plan is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Culprit {
+    /// The beginning of its code, the same for all addresses of one owner.
+    pub start: u64,
+    /// The address that was blamed.
+    pub address: u64,
+    /// A sum of the module's name; 0 for code in no listed module.
+    pub name: u64,
+    /// A sum of the code around the address; 0 if nothing is there.
+    pub code: u64,
+}
+
+impl Culprit {
+    /// Whether `other`, at the same place, is this one still or again. Who changes its name is known by its code.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let has_same_code = self.code == other.code && self.code != 0;
+        self.start == other.start && (self.name == other.name || has_same_code)
+    }
+}
+
 /// A hook that can be taken out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Removal {
@@ -33,8 +54,8 @@ pub struct Left {
 /// The hooks of one owner, as one pass saw them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// An address in the owner's code: the one that the plan was asked for with.
-    pub address: u64,
+    /// The owner, as the plan was asked for with.
+    pub culprit: Culprit,
     /// The owner, in the words of a report; empty if nobody's code is there any more.
     pub owner: String,
     /// In the order in which they are taken out.

@@ -33,7 +33,7 @@ mod tracers;
 use crate::check::{About, Budget, Check, Coverage, Make, Pace, Repairs, Step};
 use crate::class::Class;
 use crate::confirm::Confirm;
-use crate::disarm::Plan;
+use crate::disarm::{Culprit, Plan};
 use crate::finding::Finding;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
@@ -260,8 +260,8 @@ pub struct HookCheck {
     first: BTreeMap<u64, First>,
     confirm: Confirm<Key>,
     stubs: Stubs,
-    /// Addresses in the code of owners whose hooks are to be taken out; what this pass collects of one; the plans.
-    wanted: Vec<u64>,
+    /// The owners whose hooks are to be taken out; what this pass collects of one; the plans.
+    wanted: Vec<Culprit>,
     collector: Option<Collector>,
     plans: Vec<Plan>,
     pace: Pace,
@@ -336,10 +336,8 @@ impl HookCheck {
 
     /// Begins the plan that was asked for first.
     fn begin_plan(&mut self) {
-        self.collector = match self.wanted.is_empty() {
-            true => None,
-            false => Some(Collector::new(self.wanted.remove(0))),
-        };
+        let next = if self.wanted.is_empty() { None } else { Some(self.wanted.remove(0)) };
+        self.collector = next.map(Collector::new);
     }
 
     /// Completes the plan of this pass.
@@ -464,15 +462,17 @@ impl<M: KernelMemory> Check<M> for HookCheck {
         })
     }
 
-    fn culprit(&self, kernel: &Kernel<'_, M>, address: u64) -> Option<u64> {
-        plan::start(kernel, self.owners.as_ref()?, address)
+    fn culprit(&self, kernel: &Kernel<'_, M>, address: u64) -> Option<Culprit> {
+        plan::culprit(kernel, self.owners.as_ref()?, address)
     }
 
-    fn disarm(&mut self, address: u64) {
-        if self.wanted.len() < MAX_PLANS && !self.wanted.contains(&address) {
-            self.wanted.push(address);
+    fn disarm(&mut self, culprit: Culprit) -> bool {
+        if self.wanted.len() == MAX_PLANS {
+            return false;
         }
+        self.wanted.push(culprit);
         self.pace.hurry();
+        true
     }
 
     fn plan(&mut self) -> Option<Plan> {

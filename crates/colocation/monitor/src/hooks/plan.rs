@@ -5,10 +5,10 @@
 
 use super::stubs::{self, Stubs};
 use super::{AnySource, First, Hook, Target};
-use crate::disarm::{Left, Plan, Removal, MAX_HOOKS};
+use crate::disarm::{Culprit, Left, Plan, Removal, MAX_HOOKS};
 use crate::finding::Repair;
 use crate::kernel::Kernel;
-use crate::memory::{KernelMemory, PAGE_BYTES};
+use crate::memory::{mixed, KernelMemory, PAGE_BYTES};
 use crate::owner::{self, Kind, OwnerIndex};
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -19,12 +19,14 @@ use core::ops::Range;
 
 /// Maximum number of pages of code of nobody, before an address and behind it.
 const MAX_PAGES: u64 = 512;
+/// Bytes of a module's name that tell it from others.
+const NAME_BYTES: u64 = 56;
 /// Pointers at the beginning of a table that are looked at to learn whose it is.
 const TABLE_POINTERS: u64 = 64;
 
 /// Whose hooks are taken out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Culprit {
+enum Owner {
     /// The listed module with this object.
     Module(u64),
     /// Code of nobody.
@@ -45,18 +47,20 @@ struct Found {
 /// Collects the hooks of one owner.
 #[derive(Debug)]
 pub(super) struct Collector {
+    culprit: Culprit,
+    /// The owner, once the owners are read, and an address in its code.
+    owner: Option<Owner>,
     address: u64,
-    culprit: Option<Culprit>,
     found: Vec<Found>,
     omitted: u64,
 }
 
 /// The owner of `address`, and the beginning of its code, by the last reading of `index`.
-fn culprit<M: KernelMemory>(
+fn owner<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     index: &OwnerIndex,
     address: u64,
-) -> Option<(Culprit, u64)> {
+) -> Option<(Owner, u64)> {
     if kernel.in_image(address) {
         return None;
     }
@@ -64,12 +68,12 @@ fn culprit<M: KernelMemory>(
         Some(code) if matches!(code.kind, Kind::Module | Kind::Data) => {
             let (base, _) = index.owners().module_code?;
             let start = kernel.u64(code.object.wrapping_add(base))?;
-            Some((Culprit::Module(code.object), start))
+            Some((Owner::Module(code.object), start))
         }
         Some(_) => None,
         None => {
             let range = unlisted(kernel, index, address)?;
-            Some((Culprit::Unlisted(range.clone()), range.start))
+            Some((Owner::Unlisted(range.clone()), range.start))
         }
     }
 }
@@ -97,24 +101,54 @@ fn unlisted<M: KernelMemory>(
     Some(start..page + PAGE_BYTES + pages(behind.take_while(is_nobodys).count()))
 }
 
-/// The beginning of the code that has `address`, of a module or of nobody.
-pub(super) fn start<M: KernelMemory>(
+/// The owner of the code that has `address`, as it is now.
+pub(super) fn culprit<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     index: &OwnerIndex,
     address: u64,
-) -> Option<u64> {
-    culprit(kernel, index, address).map(|(_, start)| start)
+) -> Option<Culprit> {
+    let (owner, start) = owner(kernel, index, address)?;
+    Some(seen(kernel, index, &owner, start, address))
+}
+
+/// `owner` as it is now, whose code begins at `start`.
+fn seen<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    index: &OwnerIndex,
+    owner: &Owner,
+    start: u64,
+    address: u64,
+) -> Culprit {
+    let name = match owner {
+        Owner::Module(object) => {
+            let at = object.wrapping_add(index.owners().module_name);
+            let words = (0..NAME_BYTES / 8).filter_map(|word| kernel.u64(at.wrapping_add(8 * word)));
+            // No listed module's is 0, which stands for code of nobody.
+            words.fold(0, mixed).max(1)
+        }
+        Owner::Unlisted(_) => 0,
+    };
+    let page = address & !(PAGE_BYTES - 1);
+    let words = (0..PAGE_BYTES / 8).map_while(|word| kernel.u64(page + 8 * word));
+    Culprit { start, address, name, code: words.fold(0, mixed) }
 }
 
 impl Collector {
-    /// Nothing yet, of the owner of `address`.
-    pub fn new(address: u64) -> Self {
-        Self { address, culprit: None, found: Vec::new(), omitted: 0 }
+    /// Nothing yet, of `culprit`.
+    pub fn new(culprit: Culprit) -> Self {
+        Self { culprit, owner: None, address: 0, found: Vec::new(), omitted: 0 }
     }
 
-    /// The owners are read.
+    /// The owners are read. Code of nobody that gave up one of its pages is known by another.
     pub fn begin<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, index: &OwnerIndex) {
-        self.culprit = culprit(kernel, index, self.address).map(|(culprit, _)| culprit);
+        let Culprit { start, address, .. } = self.culprit;
+        for at in [start, address] {
+            let Some((owner, _)) = owner(kernel, index, at) else { continue };
+            let now = seen(kernel, index, &owner, start, address);
+            if matches!(owner, Owner::Unlisted(_)) || now.is_same(&self.culprit) {
+                (self.owner, self.address) = (Some(owner), at);
+            }
+        }
     }
 
     /// Whether the owner has what `hook` leads to.
@@ -126,12 +160,12 @@ impl Collector {
         target: Target,
     ) -> bool {
         let code = index.find(value);
-        match &self.culprit {
+        match &self.owner {
             None => false,
-            Some(Culprit::Module(object)) => code.is_some_and(|code| {
+            Some(Owner::Module(object)) => code.is_some_and(|code| {
                 code.object == *object && matches!(code.kind, Kind::Module | Kind::Data)
             }),
-            Some(Culprit::Unlisted(range)) => {
+            Some(Owner::Unlisted(range)) => {
                 if kernel.in_image(value) || code.is_some() {
                     return false;
                 }
@@ -189,15 +223,15 @@ impl Collector {
         sources: &[AnySource],
         stubs: &Stubs,
     ) -> Plan {
-        let owner = match &self.culprit {
+        let owner = match &self.owner {
             None => String::new(),
-            Some(Culprit::Module(_)) => owner::describe(kernel, Some(index), self.address),
-            Some(Culprit::Unlisted(range)) => {
+            Some(Owner::Module(_)) => owner::describe(kernel, Some(index), self.address),
+            Some(Owner::Unlisted(range)) => {
                 format!("code at {:#x} to {:#x} in no listed module", range.start, range.end)
             }
         };
-        let (address, omitted) = (self.address, self.omitted);
-        let mut plan = Plan { address, owner, omitted, ..Plan::default() };
+        let (culprit, omitted) = (self.culprit, self.omitted);
+        let mut plan = Plan { culprit, owner, omitted, ..Plan::default() };
         self.found.sort_by_key(|found| (!found.is_sensitive, found.before.is_some()));
         for Found { source, hook, before, .. } in self.found {
             let Some(source) = sources.get(source) else { continue };

@@ -1,7 +1,7 @@
 use super::*;
 use crate::disarm::{MAX_JOBS, MAX_ROUNDS};
 use kyozon_abi::layer::REPAIR_BUSY;
-use kyozon_monitor::disarm::{Left, Plan, Removal};
+use kyozon_monitor::disarm::{Culprit, Left, Plan, Removal};
 
 /// A check whose passes take one step each, and whose plans have as many hooks as the script says.
 #[derive(Clone, Default)]
@@ -10,6 +10,10 @@ struct Planner {
     hooks: Rc<RefCell<Vec<usize>>>,
     asked: Rc<RefCell<Vec<u64>>>,
     plans: Rc<RefCell<Vec<Plan>>>,
+    /// Maximum number of plans that wait.
+    room: Rc<Cell<usize>>,
+    /// The name of the module that is there.
+    name: Rc<Cell<u64>>,
     findings: Rc<RefCell<Vec<Finding>>>,
 }
 
@@ -20,11 +24,15 @@ impl Check<Nothing> for Planner {
     fn stands(&self, _: &str, _: u64) -> bool {
         true
     }
-    fn culprit(&self, _: &Kernel<'_, Nothing>, address: u64) -> Option<u64> {
-        Some(address & !0xfff)
+    fn culprit(&self, _: &Kernel<'_, Nothing>, address: u64) -> Option<Culprit> {
+        let (start, name) = (address & !0xfff, self.name.get());
+        Some(Culprit { start, address, name, code: name })
     }
-    fn disarm(&mut self, address: u64) {
-        self.asked.borrow_mut().push(address);
+    fn disarm(&mut self, culprit: Culprit) -> bool {
+        if self.plans.borrow().len() == self.room.get() {
+            return false;
+        }
+        self.asked.borrow_mut().push(culprit.address);
         let removal = |number| Removal {
             hook: format!("hook {number}"),
             repair: Repair {
@@ -34,12 +42,13 @@ impl Check<Nothing> for Planner {
         };
         let count = self.hooks.borrow_mut().pop().unwrap_or(0) as u64;
         self.plans.borrow_mut().push(Plan {
-            address,
+            culprit,
             owner: "module evil".into(),
             removals: (1..=count).map(removal).collect(),
             left: vec![Left { hook: "thread".into(), why: "it runs" }],
             omitted: 0,
         });
+        true
     }
     fn plan(&mut self) -> Option<Plan> {
         self.plans.borrow_mut().pop()
@@ -71,7 +80,7 @@ impl Disarm {
         let mut policy = Policy::REPORT;
         policy.set(Class::HookSensitive, action).expect("an action of the class");
         let mut bench = Bench::with(policy);
-        let planner = Planner::default();
+        let planner = Planner { room: Rc::new(Cell::new(usize::MAX)), ..Planner::default() };
         planner.hooks.borrow_mut().extend(hooks.iter().rev());
         bench.server.add(Box::new(planner.clone())).expect("room");
         Self { bench, planner }
@@ -98,7 +107,7 @@ fn the_hooks_of_a_blamed_module_are_taken_out_and_looked_for_again() {
     expected.push("module evil: disarmed: 6 hooks taken out, 1 left".into());
     assert_eq!(lines, expected);
     assert_eq!(d.bench.system.repaired, [8, 16, 24, 32, 40, 48]);
-    assert_eq!(*d.planner.asked.borrow(), [0x5000, 0x5000], "one plan, and one to verify it");
+    assert_eq!(*d.planner.asked.borrow(), [0x5010, 0x5010], "one plan, and one to verify it");
     let about = Class::event_code(Some(Class::HookSensitive), 1);
     let lines = &d.bench.system.lines;
     assert!(lines.iter().filter(|it| it.2.contains("taken")).all(|it| it.1 == about));
@@ -140,6 +149,9 @@ fn a_module_that_puts_its_hooks_back_is_reported_and_left() {
     // Nor does another finding about it bring more.
     assert_eq!(d.ticks(vec![blamed(0x200, 0x5010)], 10), [""; 0]);
     assert_eq!(d.bench.system.repaired.len(), MAX_ROUNDS as usize);
+    // Another module comes to its place.
+    d.planner.name.set(7);
+    assert_eq!(d.ticks(vec![blamed(0x300, 0x5010)], 40).len(), 1 + MAX_ROUNDS as usize + 1);
 }
 
 #[test]
@@ -158,6 +170,16 @@ fn a_hook_that_changed_or_cannot_be_taken_out_is_named() {
         "module evil: disarmed: 2 hooks taken out, 1 left",
     ];
     assert_eq!(lines, expected);
+}
+
+#[test]
+fn modules_whose_plans_have_to_wait_are_disarmed_later() {
+    let mut d = Disarm::new(Action::Disarm, &[1; 10]);
+    d.planner.room.set(3);
+    let findings = (1..=10).map(|number| blamed(number, 0x1000 * number)).collect();
+    let lines = d.ticks(findings, 60);
+    let ended = lines.iter().filter(|line| line.contains("disarmed: 1 hooks taken out"));
+    assert_eq!(ended.count(), 10, "{lines:?}");
 }
 
 #[test]

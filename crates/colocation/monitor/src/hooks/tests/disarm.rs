@@ -1,5 +1,5 @@
 use super::*;
-use crate::disarm::{Plan, MAX_HOOKS};
+use crate::disarm::{Culprit, Plan, MAX_HOOKS};
 use kyozon_abi::layer::MAX_REPAIR_WORDS;
 
 const NOP: [u8; 5] = [0x0f, 0x1f, 0x44, 0x00, 0x00];
@@ -15,9 +15,28 @@ impl World {
 
     /// The plan for the owner of `address`.
     fn plan(&mut self, address: u64) -> Plan {
+        // Before the first pass, no owner is known.
+        self.look(1);
+        let none = Culprit { start: address, address, ..Culprit::default() };
+        let culprit = self.culprit(address).unwrap_or(none);
+        self.plan_for(culprit)
+    }
+
+    fn plan_for(&mut self, culprit: Culprit) -> Plan {
+        assert!(Check::<FakeMemory>::disarm(&mut self.check, culprit));
+        self.next_plan()
+    }
+
+    /// The owner of `address`, by what the last pass saw.
+    fn culprit(&self, address: u64) -> Option<Culprit> {
+        let profile = Profile::decode(&self.profile).unwrap();
+        self.check.culprit(&Kernel::new(&profile, &self.memory), address)
+    }
+
+    /// The plan that was asked for first.
+    fn next_plan(&mut self) -> Plan {
         let profile = Profile::decode(&self.profile).unwrap();
         let kernel = Kernel::new(&profile, &self.memory);
-        Check::<FakeMemory>::disarm(&mut self.check, address);
         for _ in 0..10 * PACE {
             let mut budget = fake::CallBudget(100_000);
             self.check.step(&kernel, &mut budget, &mut |_| {}, &mut 0);
@@ -341,11 +360,10 @@ fn code_of_nobody_is_disarmed_and_what_is_elsewhere_is_not() {
     );
     world.object("notifier_block", OBJECT + 0x100, &[("notifier_call", nobody + 0x1000)]);
     world.look(PASSES);
-    let profile = Profile::decode(&world.profile).unwrap();
-    let kernel = Kernel::new(&profile, &world.memory);
-    assert_eq!(world.check.culprit(&kernel, nobody + 8), Some(nobody));
-    assert_eq!(world.check.culprit(&kernel, CODE + 8), Some(CODE), "a listed module");
-    assert_eq!(world.check.culprit(&kernel, HANDLER), None, "Linux's own");
+    let start = |address| world.culprit(address).map(|culprit| culprit.start);
+    assert_eq!(start(nobody + 8), Some(nobody));
+    assert_eq!(start(CODE + 8), Some(CODE), "a listed module");
+    assert_eq!(start(HANDLER), None, "Linux's own");
     let plan = world.plan(nobody);
     assert_eq!(plan.owner, "code at 0xffff888000030000 to 0xffff888000031000 in no listed module");
     assert_eq!(plan.removals.len(), 1, "{plan:?}");
@@ -364,7 +382,66 @@ fn the_owner_is_gone_when_the_plan_is_made() {
     world.object("notifier_block", OBJECT, &[("notifier_call", CODE)]);
     world.set(MODULES, MODULES);
     // Nothing is mapped where it was.
-    assert_eq!(world.plan(CODE), Plan { address: CODE, ..Plan::default() });
+    let culprit = Culprit { start: CODE, address: CODE, ..Culprit::default() };
+    assert_eq!(world.plan(CODE), Plan { culprit, ..Plan::default() });
+}
+
+/// A world with a notifier that leads to `address`.
+fn notified(address: u64) -> World {
+    let mut world = World::with_stubs();
+    let first = world.at("raw_notifier_head", "head", variable("netdev_chain"));
+    world.set(first, OBJECT);
+    world.object("notifier_block", OBJECT, &[("notifier_call", address)]);
+    world.look(1);
+    world
+}
+
+#[test]
+fn a_module_that_comes_to_the_place_of_a_blamed_one_is_another() {
+    let mut world = notified(CODE + 8);
+    let blamed = world.culprit(CODE + 8).unwrap();
+    world.set(MODULE + 16, u64::from_le_bytes(*b"good\0\0\0\0"));
+    assert_eq!(world.plan_for(blamed), Plan { culprit: blamed, ..Plan::default() });
+    world.set(MODULE + 16, u64::from_le_bytes(*b"evil\0\0\0\0"));
+    assert_eq!(world.plan_for(blamed).removals.len(), 1);
+    // The same code with another name, and without a name.
+    let nobody = DIRECT + 0x3_0000;
+    let mut world = notified(nobody);
+    world.set(nobody, 7);
+    world.set(MODULE + 128, nobody);
+    world.look(1);
+    let blamed = world.culprit(nobody).unwrap();
+    world.set(MODULE + 16, u64::from_le_bytes(*b"good\0\0\0\0"));
+    assert_eq!(world.plan_for(blamed).removals.len(), 1);
+    world.set(nobody, 8);
+    assert_eq!(world.plan_for(blamed).removals, []);
+    world.set(MODULES, MODULES);
+    assert_eq!(world.plan_for(blamed).removals.len(), 1);
+}
+
+#[test]
+fn code_of_nobody_is_known_by_the_blamed_page_if_its_first_one_is_gone() {
+    let nobody = DIRECT + 0x3_0000;
+    let mut world = notified(nobody + 8);
+    let blamed = world.culprit(nobody + 8).unwrap();
+    for (start, address) in [(NOBODY, nobody + 8), (nobody, NOBODY)] {
+        let plan = world.plan_for(Culprit { start, address, ..blamed });
+        assert_eq!(plan.removals.len(), 1, "{plan:?}");
+    }
+}
+
+#[test]
+fn plans_that_do_not_fit_are_refused() {
+    let mut world = World::with_stubs();
+    let ask = |world: &mut World| {
+        Check::<FakeMemory>::disarm(&mut world.check, Culprit::default())
+    };
+    for _ in 0..MAX_PLANS {
+        assert!(ask(&mut world));
+    }
+    assert!(!ask(&mut world));
+    world.next_plan();
+    assert!(ask(&mut world));
 }
 
 #[test]
