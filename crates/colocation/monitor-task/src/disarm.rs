@@ -10,7 +10,7 @@ use crate::system::System;
 use alloc::format;
 use alloc::vec::Vec;
 use kyozon_abi::events::{EVENT_NOTE, EVENT_REPAIR};
-use kyozon_abi::layer::{REPAIR_BUSY, REPAIR_CHANGED, REPAIR_DONE};
+use kyozon_abi::layer::{REPAIR_BUSY, REPAIR_CHANGED, REPAIR_DONE, REPAIR_INVALID};
 use kyozon_monitor::class::Class;
 use kyozon_monitor::disarm::{Culprit, Plan};
 
@@ -20,7 +20,7 @@ pub const MAX_JOBS: usize = 16;
 pub const MAX_ROUNDS: u32 = 8;
 /// Transactions per tick.
 const STEPS_PER_TICK: usize = 4;
-/// Ticks for which a step is tried while the other CPUs miss the rendezvous.
+/// Tries of one plan for which the other CPUs may miss the rendezvous.
 const MAX_BUSY: u32 = 100;
 /// Maximum number of hooks that are reported one by one, of those taken out and of those left: they take the place of
 /// other lines in the event ring.
@@ -33,7 +33,7 @@ enum State {
     Asks,
     /// It is being made.
     Waits,
-    /// Its steps are tried: the next one, and the ticks for which it was.
+    /// Its steps are tried: the next one, and the tries so far for which Linux did not stand still.
     Works(Plan, usize, u32),
     Ended,
 }
@@ -110,8 +110,10 @@ impl Disarming {
         let works = |job: &&mut Job| matches!(job.state, State::Works(..));
         let Some(job) = self.jobs.iter_mut().find(works) else { return };
         for _ in 0..STEPS_PER_TICK {
-            if job.advance(journal) {
-                removed(job.check);
+            match job.advance(journal) {
+                Some(REPAIR_DONE) => removed(job.check),
+                Some(REPAIR_BUSY) | None => return,
+                Some(_) => {}
             }
         }
     }
@@ -173,34 +175,38 @@ impl Job {
         }
     }
 
-    /// Tries the next step. Returns whether a hook was taken out.
-    fn advance<S: System>(&mut self, journal: &mut Journal<'_, S>) -> bool {
-        let State::Works(plan, next, tries) = &mut self.state else { return false };
+    /// Tries the next step. Returns its result, if there is one.
+    fn advance<S: System>(&mut self, journal: &mut Journal<'_, S>) -> Option<i64> {
+        let State::Works(plan, next, busy) = &mut self.state else { return None };
         let Some(removal) = plan.removals.get(*next) else {
             // The next plan must be without steps.
             self.state = State::Asks;
-            return false;
+            return None;
         };
-        let result = request(&removal.repair).map(|request| journal.system.repair(&request));
-        if result == Some(REPAIR_BUSY) && *tries < MAX_BUSY {
-            *tries += 1;
-            return false;
-        }
+        let request = request(&removal.repair);
+        let result = request.map_or(REPAIR_INVALID, |request| journal.system.repair(&request));
         let (owner, hook) = (&plan.owner, &removal.hook);
         let (kind, line) = match result {
-            Some(REPAIR_DONE) => (EVENT_REPAIR, format!("{owner}: taken out: {hook}")),
-            Some(REPAIR_CHANGED) => (EVENT_NOTE, format!("{owner}: changed meanwhile: {hook}")),
-            Some(REPAIR_BUSY) => {
-                (EVENT_NOTE, format!("{owner}: not taken out: {hook}: Linux did not stand still"))
+            REPAIR_DONE => (EVENT_REPAIR, format!("{owner}: taken out: {hook}")),
+            REPAIR_CHANGED => (EVENT_NOTE, format!("{owner}: changed meanwhile: {hook}")),
+            REPAIR_BUSY if *busy < MAX_BUSY => {
+                *busy += 1;
+                return Some(result);
+            }
+            REPAIR_BUSY => {
+                let count = plan.removals.len() - *next;
+                let line = format!("{owner}: {count} hooks are left: Linux does not stand still");
+                self.report(EVENT_NOTE, journal, &line);
+                self.state = State::Ended;
+                return Some(result);
             }
             _ => {
                 (EVENT_NOTE, format!("{owner}: not taken out: {hook}: the layer rejected the step"))
             }
         };
-        (*next, *tries) = (*next + 1, 0);
-        let is_done = result == Some(REPAIR_DONE);
-        self.removed += u64::from(is_done);
+        *next += 1;
+        self.removed += u64::from(result == REPAIR_DONE);
         self.report_hook(kind, journal, &line);
-        is_done
+        Some(result)
     }
 }

@@ -4,7 +4,7 @@ use crate::case::{name, Case, Outcome};
 use crate::disarm::Disarming;
 use crate::journal::Journal;
 use crate::kept::Kept;
-use crate::system::System;
+use crate::system::{Patient, System};
 use crate::table::{Added, OpenFindings};
 use crate::watch::TORN;
 use alloc::boxed::Box;
@@ -30,6 +30,8 @@ use kyozon_monitor::policy::{Action, Policy};
 const PROGRESS: u64 = 25;
 /// Transactions tried per check and tick.
 const REPAIRS_PER_TICK: usize = 4;
+/// Ticks without transactions, the checks' alone, after one for which the other CPUs did not stand still.
+const BUSY_TICKS: u32 = 7;
 /// Lines after which an open finding is reported again: half of the event ring.
 const REMIND_LINES: u64 = 128;
 /// Findings of a check that are reported again with one heartbeat.
@@ -74,6 +76,8 @@ pub struct Server<'k, M> {
     watches: bool,
     /// Linux's writes to memory that checks have named are watched.
     sees_writes: bool,
+    /// Ticks until transactions are tried again.
+    rest: u32,
     /// Number of watched writes that were lost, and how many of them a note has reported.
     lost_writes: u64,
     reported_lost: u64,
@@ -134,6 +138,7 @@ impl<'k, M: KernelMemory> Server<'k, M> {
             tsc_khz: tsc_khz.max(1),
             watches: false,
             sees_writes: false,
+            rest: 0,
             lost_writes: 0,
             reported_lost: 0,
             kept: Kept::new(kept),
@@ -243,9 +248,13 @@ impl<'k, M: KernelMemory> Server<'k, M> {
             // All else would come too late.
             return self.go_on_restarting(kernel, system, began.wrapping_add(slice));
         }
-        let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
         let mut cause = None;
-        if self.policy.writes() {
+        if self.policy.writes() && self.rest > 0 {
+            self.rest -= 1;
+        } else if self.policy.writes() {
+            let mut patient = Patient::new(system);
+            let system = &mut patient;
+            let mut journal = Journal { system, kept: &self.kept, lines: &mut self.lines };
             for entry in &mut self.entries {
                 let check = &entry.check;
                 entry.open.look(entry.index, &mut journal, |links| check.verify(kernel, links));
@@ -266,6 +275,9 @@ impl<'k, M: KernelMemory> Server<'k, M> {
                 let entry = entries.get_mut(check);
                 entry.into_iter().for_each(|entry| entry.status.repairs += 1);
             });
+            if patient.is_busy {
+                self.rest = BUSY_TICKS;
+            }
         }
         let period = began.wrapping_sub(self.last_tick.replace(began).unwrap_or(began));
         let (mut began, mut slice) = (began, slice);
@@ -386,15 +398,21 @@ impl<'k, M: KernelMemory> Server<'k, M> {
     /// Has plans made for the owners that findings blame, and for those whose hooks were just taken out.
     fn disarm<S: System>(&mut self, kernel: &Kernel<'_, M>, system: &mut S, blamed: &[Blamed]) {
         let Self { entries, disarming, kept, lines, .. } = self;
-        for Blamed { address, class, is_new } in blamed {
+        for Blamed { address, check, class, is_new } in blamed {
+            let mut note = |line: &str| {
+                let mut journal = Journal { system, kept, lines };
+                journal.report_about(EVENT_NOTE, *check, Some(*class), line);
+            };
             let known = entries
                 .iter()
                 .find_map(|entry| Some((entry.index, entry.check.culprit(kernel, *address)?)));
-            let Some((check, culprit)) = known else { continue };
-            if !disarming.begin(culprit, *class, check, *is_new) {
-                let line = "too many modules are being disarmed: this one is left";
-                let mut journal = Journal { system, kept, lines };
-                journal.report_about(EVENT_NOTE, check, Some(*class), line);
+            match known {
+                Some((check, culprit)) if disarming.begin(culprit, *class, check, *is_new) => {}
+                Some(_) => note("too many modules are being disarmed: this one is left"),
+                None if *is_new => note(&format!(
+                    "{address:#x}: not disarmed: nothing is there, or the cokernel's own module"
+                )),
+                None => {}
             }
         }
         for entry in entries.iter_mut() {
@@ -553,7 +571,7 @@ impl<M: KernelMemory> CheckEntry<M> {
         let added = self.open.add(&finding, action, now, *journal.lines + 1);
         if action == Action::Disarm && finding.culprit != 0 {
             let (address, class) = (finding.culprit, finding.class);
-            blamed.push(Blamed { address, class, is_new: added != Added::Known });
+            blamed.push(Blamed { address, check: index, class, is_new: added != Added::Known });
         }
         if added == Added::Known {
             return None;
@@ -656,6 +674,8 @@ impl<M: KernelMemory> CheckEntry<M> {
 struct Blamed {
     /// An address in the module's code.
     address: u64,
+    /// Number of the check that blames it.
+    check: usize,
     class: Class,
     is_new: bool,
 }

@@ -12,8 +12,8 @@ use core::cell::{Cell, RefCell};
 use core::sync::atomic::AtomicU64;
 use kyozon_abi::events::EVENT_FAULT;
 use kyozon_abi::layer::{
-    RepairRequest, RepairWord, Write, Writes, MAX_REPAIR_WORDS, REPAIR_CHANGED, REPAIR_DONE,
-    REPAIR_INVALID,
+    RepairRequest, RepairWord, Write, Writes, MAX_REPAIR_WORDS, REPAIR_BUSY, REPAIR_CHANGED,
+    REPAIR_DONE, REPAIR_INVALID,
 };
 use kyozon_monitor::check::About;
 use kyozon_monitor::class::Class;
@@ -334,6 +334,15 @@ fn tries_end_until_the_next_confirmation() {
     b.tick(vec![finding(0x100, 1)], Step::Spent);
     b.tick(vec![], Step::Spent);
     assert_eq!(b.kinds(), [EVENT_FINDING, EVENT_REPAIR]);
+}
+
+#[test]
+fn checks_have_most_ticks_while_linux_does_not_stand_still() {
+    let mut b = Bench::new(true);
+    b.system.answers = vec![REPAIR_BUSY; 1000];
+    b.tick(vec![finding(0x100, 1), finding(0x200, 1)], Step::Spent);
+    (0..80).for_each(|_| b.tick(vec![], Step::Spent));
+    assert_eq!(b.system.repaired.len(), 10);
 }
 
 #[test]
