@@ -86,8 +86,14 @@ disarm() {
 		[ "$outcome" = "${outcome#no line}" ] || shown=/tmp/events
 	done
 	cat ${shown:-/dev/null} >&2
+	# Another probe comes to the tracepoint of the case "tracepoint", and goes, before the module takes its own away.
+	for enable in 1 0; do
+		echo $enable >/sys/kernel/tracing/events/sched/sched_process_fork/enable
+		uname >/dev/null
+	done
 	echo undo >$attacks
 }
+mount -t tracefs none /sys/kernel/tracing
 disarm listed 'module kyozon_attacks'
 wait_for 'sensitive function hooked: filldir64.*: gone' 3000
 disarm hidden 'in no listed module'
