@@ -62,6 +62,9 @@ const MAX_PLANS: usize = 8;
 /// Maximum number of parts of a list, which one without end would exceed.
 const MAX_PARTS: u32 = 1 << 10;
 
+/// The name of the cokernel's module. Linux would end, sleep or start its crash kernel without its hooks.
+const OWN_MODULE: &str = "kyozon";
+
 const SENSITIVE: &str = "sensitive function hooked";
 const CHANGED: &str = "operations changed";
 
@@ -109,6 +112,17 @@ macro_rules! sources {
                 }
             }
 
+            fn restoration<M: KernelMemory>(
+                &self,
+                kernel: &Kernel<'_, M>,
+                hook: &Hook,
+                before: u64,
+            ) -> Result<Vec<RepairWord>, &'static str> {
+                match self {
+                    $(Self::$name(source) => source.restoration(kernel, hook, before)),*
+                }
+            }
+
             fn visit<M: KernelMemory>(
                 &self,
                 kernel: &Kernel<'_, M>,
@@ -146,6 +160,7 @@ sources! {
     Timers: timers::Timers,
     Tracepoints: tracepoints::Tracepoints,
     Tracers: tracers::Tracers,
+    Trampolines: tracers::Trampolines,
 }
 
 /// What is wrong with a hook.
@@ -196,6 +211,11 @@ fn owned<M: KernelMemory>(
         None if owner::outside(kernel, index.owners(), hook.value).is_some() => Owned::Listed,
         None => Owned::ByNobody,
     }
+}
+
+/// Whether one of `ranges` has `address`.
+fn has(ranges: &Option<Vec<Range<u64>>>, address: u64) -> bool {
+    ranges.iter().flatten().any(|range| range.contains(&address))
 }
 
 /// What is judged: a pointer of a source's object.
@@ -260,6 +280,9 @@ pub struct HookCheck {
     first: BTreeMap<u64, First>,
     confirm: Confirm<Key>,
     stubs: Stubs,
+    /// What the cokernel's own module has, by the first reading of the owners: whoever blames it gets no plan. `None`
+    /// before that.
+    own: Option<Vec<Range<u64>>>,
     /// The owners whose hooks are to be taken out; what this pass collects of one; the plans.
     wanted: Vec<Culprit>,
     collector: Option<Collector>,
@@ -277,18 +300,20 @@ impl HookCheck {
         number: usize,
         at: Cursor,
     ) -> Option<Cursor> {
-        let Self { text, sensitive, pass, pointers, first, confirm, collector, .. } = self;
+        let Self { text, sensitive, pass, pointers, first, confirm, collector, stubs, own, .. } =
+            self;
         let source = self.sources.get(number)?;
         source.visit(kernel, at, &mut |hook| {
             if hook.value == 0 {
                 return;
             }
-            if let Some(collector) = collector {
+            if let Some(collector) = collector.as_mut().filter(|_| !has(own, hook.value)) {
                 let is_sensitive = match hook.target {
                     Target::Hooks(function) => sensitive.shows(function).is_some(),
                     _ => false,
                 };
-                collector.see(kernel, index, number, hook, is_sensitive, first);
+                let source = (number, source, &*stubs);
+                collector.see(kernel, index, source, hook, is_sensitive, first);
             }
             if source.is_for_plans() {
                 return;
@@ -429,6 +454,7 @@ impl Make for HookCheck {
             first: BTreeMap::new(),
             confirm: Confirm::new(PASSES),
             stubs: Stubs::new(profile),
+            own: None,
             wanted: Vec::new(),
             collector: None,
             plans: Vec::new(),
@@ -463,7 +489,9 @@ impl<M: KernelMemory> Check<M> for HookCheck {
     }
 
     fn culprit(&self, kernel: &Kernel<'_, M>, address: u64) -> Option<Culprit> {
-        plan::culprit(kernel, self.owners.as_ref()?, address)
+        let culprit = plan::culprit(kernel, self.owners.as_ref()?, address)?;
+        let is_own = [address, culprit.start].map(|at| has(&self.own, at)).contains(&true);
+        (!is_own).then_some(culprit)
     }
 
     fn disarm(&mut self, culprit: Culprit) -> bool {
@@ -502,6 +530,7 @@ impl<M: KernelMemory> Check<M> for HookCheck {
                 }
                 Stage::Owners => {
                     if index.advance(kernel) {
+                        self.own.get_or_insert_with(|| index.of_module(kernel, OWN_MODULE));
                         if let Some(collector) = &mut self.collector {
                             collector.begin(kernel, &index);
                         }

@@ -1,24 +1,23 @@
 //! Kprobes and kretprobes: functions that Linux calls at, or at the return of, an instruction
 //! (`include/linux/kprobes.h` of Linux).
 
-use super::source::{offset, visit_chain, Cursor, Hook, Source};
-use super::stubs::Stubs;
+use super::source::{extent, offset, Cursor, Hook, Source, BATCH};
+use super::stubs::{self, Stubs};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::owner;
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
 use crate::profile::Profile;
-use crate::walk::{entries, List};
+use crate::walk::{chain, hash};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 use kyozon_abi::layer::RepairWord;
 
 /// Lists of the table (`KPROBE_TABLE_SIZE` in Linux's `kprobes.c`).
 const LISTS: u64 = 64;
-/// Maximum number of probes at one instruction.
-const MAX_PROBES: usize = 256;
 
 #[derive(Debug)]
 pub(super) struct Kprobes {
@@ -29,13 +28,23 @@ pub(super) struct Kprobes {
     same: u64,
     address: u64,
     handlers: [u64; 2],
-    /// The handler of an instruction with several probes.
-    several: Option<u64>,
+    /// The handlers of an instruction with several probes.
+    several: [Option<u64>; 2],
     /// The handler of kretprobes, and the offsets of their functions from the kprobe.
-    returns: Option<(u64, [u64; 2])>,
+    returns: Option<(Range<u64>, [u64; 2])>,
 }
 
 impl Kprobes {
+    /// Whether `probe` stands in the table for several of the same instruction.
+    fn is_of_several<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, probe: u64) -> bool {
+        let head = probe.wrapping_add(self.same);
+        let address = kernel.u64(probe.wrapping_add(self.address)).unwrap_or(0);
+        let first = self.table + 8 * hash(address, LISTS.trailing_zeros());
+        let mut links = chain(kernel, first, self.next);
+        kernel.u64(head).is_some_and(|next| next != 0 && next != head)
+            && links.any(|link| link == probe.wrapping_add(self.link))
+    }
+
     fn see_probe<M: KernelMemory>(
         &self,
         kernel: &Kernel<'_, M>,
@@ -44,8 +53,9 @@ impl Kprobes {
     ) {
         let address = kernel.u64(probe.wrapping_add(self.address)).unwrap_or(0);
         let [before, after] = self.handlers.map(|at| Hook::code(kernel, probe, at));
+        let returns = self.returns.as_ref();
         let returns =
-            self.returns.filter(|(handler, _)| before.is_some_and(|b| b.value == *handler));
+            returns.filter(|(handler, _)| before.is_some_and(|b| handler.contains(&b.value)));
         let of_return =
             returns.map(|(_, functions)| functions.map(|at| Hook::code(kernel, probe, at)));
         let all = [before, after].into_iter().chain(of_return.into_iter().flatten());
@@ -76,7 +86,7 @@ impl Source for Kprobes {
             let of_return = |member| offset(profile, "kretprobe", member);
             let kprobe = of_return("kp")?;
             let functions = [of_return("handler")?, of_return("entry_handler")?];
-            let handler = profile.symbol("pre_handler_kretprobe")?;
+            let handler = extent(profile, "pre_handler_kretprobe")?;
             Some((handler, functions.map(|at| at.wrapping_sub(kprobe))))
         };
         Some(Self {
@@ -86,7 +96,7 @@ impl Source for Kprobes {
             same: probe("list")?,
             address: probe("addr")?,
             handlers: [probe("pre_handler")?, probe("post_handler")?],
-            several: profile.symbol("aggr_pre_handler"),
+            several: ["aggr_pre_handler", "aggr_post_handler"].map(|name| profile.symbol(name)),
             returns: returns(),
         })
     }
@@ -100,17 +110,31 @@ impl Source for Kprobes {
         if at.list == LISTS {
             return None;
         }
-        Some(visit_chain(kernel, self.table + 8 * at.list, self.next, at, |link| {
-            let probe = link.wrapping_sub(self.link);
-            self.see_probe(kernel, probe, see);
-            let handler = kernel.u64(probe.wrapping_add(self.handlers[0]));
-            if self.several.is_some() && handler == self.several {
-                let list = List { head: probe.wrapping_add(self.same), link: self.same };
-                for probe in entries(kernel, list).take(MAX_PROBES) {
-                    self.see_probe(kernel, probe, see);
-                }
+        let word = |at: u64| kernel.u64(at).unwrap_or(0);
+        let mut link = if at.link == 0 { word(self.table + 8 * at.list) } else { at.link };
+        let mut inner = at.inner;
+        for _ in 0..BATCH {
+            if link == 0 {
+                return Some(at.next_list());
             }
-        }))
+            let probe = link.wrapping_sub(self.link);
+            // Those at the same instruction; the list of an only one is empty.
+            let head = probe.wrapping_add(self.same);
+            if inner == 0 {
+                self.see_probe(kernel, probe, see);
+                inner = word(head);
+            } else {
+                self.see_probe(kernel, inner.wrapping_sub(self.same), see);
+                inner = word(inner);
+            }
+            if inner == 0 || inner == head {
+                (link, inner) = (word(link.wrapping_add(self.next)), 0);
+            }
+        }
+        match link {
+            0 => Some(at.next_list()),
+            _ => Some(Cursor { link, inner, ..at }),
+        }
     }
 
     fn symbol<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, object: u64) -> String {
@@ -124,6 +148,12 @@ impl Source for Kprobes {
         hook: &Hook,
         stubs: &Stubs,
     ) -> Result<Vec<RepairWord>, &'static str> {
+        let slots = self.handlers.map(|at| hook.object.wrapping_add(at));
+        let own = slots.iter().zip(self.several).find(|(slot, _)| **slot == hook.slot);
+        // Others' probes of the instruction are called by it.
+        if let (Some((_, own)), true) = (own, self.is_of_several(kernel, hook.object)) {
+            return stubs::lead(kernel, hook, own);
+        }
         // Linux goes on with the probed instruction, or with what a kretprobe's function returned.
         stubs.nothing(kernel, hook)
     }

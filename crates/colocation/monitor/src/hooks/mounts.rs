@@ -1,6 +1,7 @@
 //! Tables of operations of mounted file systems and of their root directories (`include/linux/fs.h` of Linux).
 
-use super::source::{offset, visit_list, Cursor, Hook, Source};
+use super::source::{agree, offset, visit_list, Cursor, Hook, Source};
+use super::stubs;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
@@ -9,6 +10,8 @@ use crate::profile::Profile;
 use crate::walk::List;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
+use kyozon_abi::layer::RepairWord;
 
 /// Flag of a file system whose operations are in place (`SB_BORN` in Linux's `fs.h`).
 const BORN: u64 = 1 << 29;
@@ -27,8 +30,15 @@ pub(super) struct Mounts {
     root: u64,
     inode: u64,
     of_inode: [u64; 2],
+    /// In the operations, offsets of those that make and free inodes.
+    of_inodes: Option<[u64; 3]>,
     /// What a directory gets if it turns out to be damaged.
     bad: [Option<u64>; 2],
+}
+
+fn inodes(profile: &Profile<'_>) -> Option<[u64; 3]> {
+    let of = |member| offset(profile, "super_operations", member);
+    Some([of("alloc_inode")?, of("destroy_inode")?, of("free_inode")?])
 }
 
 impl Source for Mounts {
@@ -46,6 +56,9 @@ impl Source for Mounts {
             ("super_block", "s_op", Optional),
             ("super_block", "s_root", Optional),
             ("super_block", "s_type", Optional),
+            ("super_operations", "alloc_inode", Optional),
+            ("super_operations", "destroy_inode", Optional),
+            ("super_operations", "free_inode", Optional),
         ],
         constants: &[],
     };
@@ -64,6 +77,7 @@ impl Source for Mounts {
             root: of("s_root")?,
             inode: offset(profile, "dentry", "d_inode")?,
             of_inode: [offset(profile, "inode", "i_op")?, offset(profile, "inode", "i_fop")?],
+            of_inodes: inodes(profile),
             bad: ["bad_inode_ops", "bad_file_ops"].map(|name| profile.symbol(name)),
         })
     }
@@ -94,6 +108,19 @@ impl Source for Mounts {
             }
         });
         Some(next).filter(|next| next.list == 0)
+    }
+
+    fn restoration<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        hook: &Hook,
+        before: u64,
+    ) -> Result<Vec<RepairWord>, &'static str> {
+        let is_own = hook.slot == hook.object.wrapping_add(self.operations);
+        if is_own && !agree(kernel, hook.value, before, self.of_inodes) {
+            return Err("the operations before may not free the inodes that these have made");
+        }
+        stubs::pointer(kernel, hook.slot, hook.value, before)
     }
 
     fn symbol<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, object: u64) -> String {

@@ -3,7 +3,7 @@
 
 use super::devices::Devices;
 use super::source::{offset, visit_some, Cursor, Hook, Source};
-use super::stubs::{self, Stubs};
+use super::stubs::Stubs;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
@@ -131,6 +131,6 @@ impl Source for Netfilter {
     ) -> Result<Vec<RepairWord>, &'static str> {
         // Netfilter's own removal puts this function here first. The entry's registration stays, and with it the
         // function when Linux copies the entries to add or to remove others.
-        stubs::lead(kernel, hook, stubs.accepts)
+        stubs.accepts(kernel, hook)
     }
 }

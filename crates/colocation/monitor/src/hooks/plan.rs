@@ -3,7 +3,7 @@
 //! The owner is a listed module, or nobody: then it is the code around an address, as far as it is mapped. Between two
 //! modules, there is a page without memory.
 
-use super::stubs::{self, Stubs};
+use super::stubs::Stubs;
 use super::{AnySource, First, Hook, Target};
 use crate::disarm::{Culprit, Left, Plan, Removal, MAX_HOOKS};
 use crate::finding::Repair;
@@ -13,9 +13,9 @@ use crate::owner::{self, Kind, OwnerIndex};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::ops::Range;
+use kyozon_abi::layer::RepairWord;
 
 /// Maximum number of pages of code of nobody, before an address and behind it.
 const MAX_PAGES: u64 = 512;
@@ -42,6 +42,15 @@ struct Found {
     is_sensitive: bool,
     /// What the pointer led to before.
     before: Option<u64>,
+    /// Some step takes it out.
+    has_step: bool,
+}
+
+impl Found {
+    /// Of more hooks than a plan has room for, those with the lowest rank are left out.
+    fn rank(&self) -> (bool, bool) {
+        (self.has_step, self.is_sensitive)
+    }
 }
 
 /// Collects the hooks of one owner.
@@ -69,6 +78,12 @@ fn owner<M: KernelMemory>(
             let (base, _) = index.owners().module_code?;
             let start = kernel.u64(code.object.wrapping_add(base))?;
             Some((Owner::Module(code.object), start))
+        }
+        Some(code) if code.kind == Kind::Pack => {
+            // Beside programs: what they have of the page is theirs.
+            kernel.physical(address)?;
+            let start = address & !(PAGE_BYTES - 1);
+            Some((Owner::Unlisted(start..start + PAGE_BYTES), start))
         }
         Some(_) => None,
         None => {
@@ -122,7 +137,8 @@ fn seen<M: KernelMemory>(
     let name = match owner {
         Owner::Module(object) => {
             let at = object.wrapping_add(index.owners().module_name);
-            let words = (0..NAME_BYTES / 8).filter_map(|word| kernel.u64(at.wrapping_add(8 * word)));
+            let words =
+                (0..NAME_BYTES / 8).filter_map(|word| kernel.u64(at.wrapping_add(8 * word)));
             // No listed module's is 0, which stands for code of nobody.
             words.fold(0, mixed).max(1)
         }
@@ -131,6 +147,20 @@ fn seen<M: KernelMemory>(
     let page = address & !(PAGE_BYTES - 1);
     let words = (0..PAGE_BYTES / 8).map_while(|word| kernel.u64(page + 8 * word));
     Culprit { start, address, name, code: words.fold(0, mixed) }
+}
+
+/// The words that take `hook` out, whose pointer led to `before`.
+fn words<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    source: &AnySource,
+    hook: &Hook,
+    before: Option<u64>,
+    stubs: &Stubs,
+) -> Result<Vec<RepairWord>, &'static str> {
+    match before {
+        Some(before) => source.restoration(kernel, hook, before),
+        None => source.removal(kernel, hook, stubs),
+    }
 }
 
 impl Collector {
@@ -166,7 +196,7 @@ impl Collector {
                 code.object == *object && matches!(code.kind, Kind::Module | Kind::Data)
             }),
             Some(Owner::Unlisted(range)) => {
-                if kernel.in_image(value) || code.is_some() {
+                if kernel.in_image(value) || code.is_some_and(|code| code.kind != Kind::Pack) {
                     return false;
                 }
                 let leads_there = || {
@@ -179,13 +209,13 @@ impl Collector {
         }
     }
 
-    /// Notes `hook` of source number `source` if it is the owner's. `first` is what the pointer was when it was seen
-    /// first, if it is one that Linux never changes.
+    /// Notes `hook` of `source`, which has this number, if it is the owner's. `first` is what the pointer was when it
+    /// was seen first, if it is one that Linux never changes.
     pub fn see<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
         index: &OwnerIndex,
-        source: usize,
+        (number, source, stubs): (usize, &AnySource, &Stubs),
         hook: Hook,
         is_sensitive: bool,
         first: &BTreeMap<u64, First>,
@@ -200,10 +230,6 @@ impl Collector {
             }
             return;
         }
-        if self.found.len() >= MAX_HOOKS {
-            self.omitted += 1;
-            return;
-        }
         let first = hook.stamp.and_then(|stamp| {
             first.get(&hook.slot).filter(|first| first.stamp == stamp).map(|first| first.value)
         });
@@ -212,7 +238,17 @@ impl Collector {
             let is_own = self.owns(kernel, index, before, hook.target);
             before != hook.value && !is_own && (kernel.in_image(before) || is_listed())
         });
-        self.found.push(Found { source, hook, is_sensitive, before });
+        let has_step = words(kernel, source, &hook, before, stubs).is_ok();
+        let found = Found { source: number, hook, is_sensitive, before, has_step };
+        if self.found.len() < MAX_HOOKS {
+            self.found.push(found);
+            return;
+        }
+        self.omitted += 1;
+        let least = self.found.iter_mut().min_by_key(|found| found.rank());
+        if let Some(least) = least.filter(|least| least.rank() < found.rank()) {
+            *least = found;
+        }
     }
 
     /// The plan. What decides what user space is told goes first, tables come last.
@@ -235,12 +271,7 @@ impl Collector {
         self.found.sort_by_key(|found| (!found.is_sensitive, found.before.is_some()));
         for Found { source, hook, before, .. } in self.found {
             let Some(source) = sources.get(source) else { continue };
-            let words = match before {
-                Some(before) => {
-                    stubs::word(kernel, hook.slot, hook.value, before).map(|word| vec![word])
-                }
-                None => source.removal(kernel, &hook, stubs),
-            };
+            let words = words(kernel, source, &hook, before, stubs);
             let kind = source.what().trim_start_matches("hidden ");
             let object = match hook.target {
                 Target::Hooks(0) => "every function".into(),

@@ -1,7 +1,8 @@
 //! Entries of `/proc`: their tables of operations, and the functions that they have instead (`fs/proc/internal.h` of
 //! Linux).
 
-use super::source::{offset, Cursor, Hook, Source, BATCH};
+use super::source::{agree, offset, Cursor, Hook, Source, BATCH};
+use super::stubs;
 use crate::kernel::Kernel;
 use crate::memory::{mixed, KernelMemory};
 use crate::profile::requirements::Need::Optional;
@@ -10,10 +11,17 @@ use crate::profile::Profile;
 use crate::walk::Trees;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
+use kyozon_abi::layer::RepairWord;
 
 /// Bytes of the longest name that is shown, and maximum depth of a path.
 const NAME_BYTES: usize = 64;
 const MAX_DEPTH: usize = 16;
+/// The type in a mode, and that of directories (`S_IFMT` and `S_IFDIR` in Linux's `stat.h`).
+const TYPE: u16 = 0o170_000;
+const DIRECTORY: u16 = 0o040_000;
+
+const OTHER_FORM: &str = "a file that is open can have what the operations before do not know";
 
 #[derive(Debug)]
 pub(super) struct Procfs {
@@ -27,6 +35,10 @@ pub(super) struct Procfs {
     name: u64,
     number: u64,
     pointers: [u64; 3],
+    /// Offset of an entry's type and permissions; in its operations, offsets of those that make and free what an open
+    /// file has.
+    mode: Option<u64>,
+    pair: Option<[u64; 2]>,
 }
 
 impl Procfs {
@@ -66,6 +78,7 @@ impl Source for Procfs {
         members: &[
             ("net", "proc_net", Optional),
             ("proc_dir_entry", "low_ino", Optional),
+            ("proc_dir_entry", "mode", Optional),
             ("proc_dir_entry", "name", Optional),
             ("proc_dir_entry", "parent", Optional),
             ("proc_dir_entry", "proc_iops", Optional),
@@ -73,6 +86,8 @@ impl Source for Procfs {
             ("proc_dir_entry", "seq_ops", Optional),
             ("proc_dir_entry", "subdir", Optional),
             ("proc_dir_entry", "subdir_node", Optional),
+            ("proc_ops", "proc_open", Optional),
+            ("proc_ops", "proc_release", Optional),
         ],
         constants: &[],
     };
@@ -92,6 +107,10 @@ impl Source for Procfs {
             number: entry("low_ino")?,
             // The third is a table or a function.
             pointers: [entry("proc_iops")?, entry("proc_ops")?, entry("seq_ops")?],
+            mode: entry("mode"),
+            pair: offset(profile, "proc_ops", "proc_open")
+                .zip(offset(profile, "proc_ops", "proc_release"))
+                .map(|(open, release)| [open, release]),
         })
     }
 
@@ -119,6 +138,25 @@ impl Source for Procfs {
             }
         }
         Some(Cursor { link: entry, ..at })
+    }
+
+    fn restoration<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        hook: &Hook,
+        before: u64,
+    ) -> Result<Vec<RepairWord>, &'static str> {
+        let words = stubs::pointer(kernel, hook.slot, hook.value, before)?;
+        let [_, operations, _] = self.pointers;
+        let mode = self.mode.and_then(|at| kernel.u16(hook.object.wrapping_add(at)));
+        // Of a directory, the inode has the operations, and a file that is open gets them from there. Any other file
+        // asks the entry each time.
+        if hook.slot != hook.object.wrapping_add(operations)
+            || mode.is_some_and(|mode| mode & TYPE == DIRECTORY)
+        {
+            return Ok(words);
+        }
+        agree(kernel, hook.value, before, self.pair).then_some(words).ok_or(OTHER_FORM)
     }
 
     fn symbol<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, object: u64) -> String {

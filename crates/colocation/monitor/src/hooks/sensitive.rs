@@ -3,6 +3,7 @@
 //! Sources: the public descriptions of Singularity, KoviD, Diamorphine and Reptile, and Linux's sources for the
 //! functions behind each listing.
 
+use super::stubs::{ACCEPTS, NOTHING};
 use crate::profile::Profile;
 use alloc::format;
 use alloc::string::String;
@@ -169,6 +170,8 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
         "credentials",
         &["commit_creds", "prepare_creds", "override_creds", "setuid", "setreuid", "setresuid"],
     ),
+    // Whoever hooks these gets the calls of the hooks that the action `disarm` takes out.
+    ("what is called in the place of hooks", &[NOTHING[0], NOTHING[1], ACCEPTS]),
     (
         "enforcement of policies",
         &["avc_has_perm", "selinux_capable", "security_bprm_check", "cap_capable"],

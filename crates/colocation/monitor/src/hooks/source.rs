@@ -1,6 +1,6 @@
 //! What a kind of hook is.
 
-use super::stubs::{Stubs, NO_STEP};
+use super::stubs::{self, Stubs, NO_STEP};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::owner;
@@ -10,6 +10,7 @@ use crate::walk::Trees;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Debug;
+use core::ops::Range;
 use kyozon_abi::layer::RepairWord;
 
 /// Objects of a list that are visited in one part.
@@ -20,6 +21,13 @@ pub(super) fn offset(profile: &Profile<'_>, structure: &str, member: &str) -> Op
     profile.field(structure, member).map(|field| field.offset)
 }
 
+/// The code of the function called `name`. Whoever enters it behind its first instruction calls it as well.
+pub(super) fn extent(profile: &Profile<'_>, name: &str) -> Option<Range<u64>> {
+    let start = profile.symbol(name)?;
+    let end = profile.symbols_from(start).find(|next| next.address > start)?.address;
+    Some(start..end)
+}
+
 /// A place in a source. `Cursor::default()` is the beginning; the source knows the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cursor {
@@ -27,12 +35,14 @@ pub(super) struct Cursor {
     pub list: u64,
     /// The next link in it; 0 at its beginning.
     pub link: u64,
+    /// The place in a list of the object with that link, if it has one; 0 at its beginning.
+    pub inner: u64,
 }
 
 impl Cursor {
     /// The beginning of the list after this one.
     pub fn next_list(self) -> Self {
-        Self { list: self.list + 1, link: 0 }
+        Self { list: self.list + 1, link: 0, inner: 0 }
     }
 }
 
@@ -119,6 +129,21 @@ pub(super) trait Source: Sized + Debug {
         Err(NO_STEP)
     }
 
+    /// The words of the transaction that makes `hook` lead to `before` again, as at the first look, after which Linux
+    /// can run on whatever its CPUs were doing.
+    ///
+    /// # Errors
+    ///
+    /// Why the hook must stay.
+    fn restoration<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        hook: &Hook,
+        before: u64,
+    ) -> Result<Vec<RepairWord>, &'static str> {
+        stubs::pointer(kernel, hook.slot, hook.value, before)
+    }
+
     /// What `object` is, in the words of a finding.
     fn symbol<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, object: u64) -> String {
         owner::symbol(kernel, object)
@@ -135,6 +160,18 @@ pub(super) fn see_functions<M: KernelMemory>(
     for hook in offsets.into_iter().filter_map(|at| Hook::code(kernel, object, at)) {
         see(if kernel.in_image(object) { hook.fixed(0) } else { hook });
     }
+}
+
+/// Whether two tables have the same functions at `offsets`; not if those are not known.
+pub(super) fn agree<M: KernelMemory, const N: usize>(
+    kernel: &Kernel<'_, M>,
+    one: u64,
+    other: u64,
+    offsets: Option<[u64; N]>,
+) -> bool {
+    let function = |table: u64, at: u64| kernel.u64(table.wrapping_add(at));
+    let is_same = |at| function(one, at).is_some_and(|it| function(other, at) == Some(it));
+    offsets.is_some_and(|offsets| offsets.into_iter().all(is_same))
 }
 
 /// Visits some entries of the circular list at `head` from `at` on. `each` gets the links. Continues with the next list

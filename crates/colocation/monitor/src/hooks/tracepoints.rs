@@ -19,9 +19,11 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use kyozon_abi::layer::{RepairWord, MAX_REPAIR_WORDS};
 
-/// Maximum number of tracepoints, more than any kernel has, and of probes of one.
+/// Maximum number of tracepoints, more than any kernel has, and of probes of one; probes of one that are visited in one
+/// part.
 const MAX_TRACEPOINTS: u64 = 1 << 16;
-const MAX_PROBES: u64 = 64;
+const MAX_PROBES: u64 = 1024;
+const PROBES: u64 = 64;
 /// Bytes of an entry in the table of tracepoints: the distance from itself.
 const ENTRY_BYTES: u64 = 4;
 /// Bytes of the longest name that is shown.
@@ -89,6 +91,14 @@ impl Calls {
         })
     }
 
+    /// The pointer to the function that the static call of `tracepoint` calls, if that is not in the image.
+    fn call<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, tracepoint: u64) -> Option<Hook> {
+        let key = kernel.u64(tracepoint.wrapping_add(self.key)).filter(|&key| key != 0)?;
+        let hook = Hook::code(kernel, key, self.function)?;
+        let is_other = hook.value != 0 && !kernel.in_image(hook.value);
+        is_other.then_some(Hook { object: tracepoint, ..hook })
+    }
+
     /// The first place of the static call with the record `key` in the kernel's image; 0 if it has none.
     fn first_site<M: KernelMemory>(
         &self,
@@ -149,13 +159,8 @@ impl Calls {
                 return Err(OTHER_FORM);
             }
             let [a, b, c, d] = (iterator.wrapping_sub(next) as u32).to_le_bytes();
-            for new in stubs::bytes(kernel, at, [operation, a, b, c, d])? {
-                match words.iter_mut().find(|known| known.address == new.address) {
-                    // Two instructions in one word.
-                    Some(known) => known.value ^= new.expected ^ new.value,
-                    None => words.push(new),
-                }
-            }
+            // Two instructions can share a word.
+            stubs::join(&mut words, stubs::bytes(kernel, at, [operation, a, b, c, d])?);
             Ok(())
         };
         lead(member(self.trampoline)?)?;
@@ -231,18 +236,31 @@ impl Source for Tracepoints {
         let count =
             (self.table.end.checked_sub(self.table.start)? / ENTRY_BYTES).min(MAX_TRACEPOINTS);
         let end = (at.link + u64::from(BATCH)).min(count);
-        for tracepoint in (at.link..end).filter_map(|number| self.entry(kernel, number)) {
+        let mut from = at.inner;
+        for number in at.link..end {
+            let Some(tracepoint) = self.entry(kernel, number) else { continue };
             let list = kernel.u64(tracepoint.wrapping_add(self.probes)).unwrap_or(0);
-            for number in (0..MAX_PROBES).take_while(|_| list != 0) {
-                let probe = list.wrapping_add(number * self.probe_bytes);
-                match Hook::code(kernel, probe, self.function) {
-                    Some(hook) if hook.value != 0 => see(Hook { object: tracepoint, ..hook }),
-                    _ => break,
-                }
+            let hook = |number: u64| {
+                let hook = Hook::code(
+                    kernel,
+                    list.wrapping_add(number * self.probe_bytes),
+                    self.function,
+                )?;
+                (list != 0 && hook.value != 0).then_some(Hook { object: tracepoint, ..hook })
+            };
+            let part = from..(from + PROBES).min(MAX_PROBES);
+            let seen = part.clone().map_while(hook).map(&mut *see).count() as u64;
+            if seen == PROBES && part.end < MAX_PROBES {
+                // A tracepoint's place in the table is no link: a pass has as many parts as there are.
+                return Some(Cursor { list: at.list + 1, link: number, inner: part.end });
             }
+            from = 0;
+            // The call of an only probe, which is left if the probe is taken from the list without Linux.
+            let call = self.calls.as_ref().and_then(|calls| calls.call(kernel, tracepoint));
+            let only = hook(0).map_or(0, |only| only.value);
+            call.filter(|call| call.value != only).into_iter().for_each(&mut *see);
         }
-        // A tracepoint's place in the table is no link: a pass has as many parts as there are.
-        (end < count).then_some(Cursor { list: at.list + 1, link: end })
+        (end < count).then_some(Cursor { list: at.list + 1, link: end, inner: 0 })
     }
 
     fn removal<M: KernelMemory>(
@@ -251,11 +269,15 @@ impl Source for Tracepoints {
         hook: &Hook,
         stubs: &Stubs,
     ) -> Result<Vec<RepairWord>, &'static str> {
+        let call = self.calls.as_ref().and_then(|calls| calls.call(kernel, hook.object));
         // Not `tp_stub_func`, which Linux leaves out of the next list: it would take the next probe for the only one,
         // and call it by the static call, with what is beside the stub, before it knows the new list.
-        let mut words = stubs.nothing(kernel, hook)?;
+        let mut words = match call.is_some_and(|call| call.slot == hook.slot) {
+            true => Vec::new(),
+            false => stubs.nothing(kernel, hook)?,
+        };
         if let Some(calls) = &self.calls {
-            words.extend(calls.redirect(kernel, hook.object, hook.value)?);
+            stubs::join(&mut words, calls.redirect(kernel, hook.object, hook.value)?);
         }
         match words.len() <= MAX_REPAIR_WORDS {
             true => Ok(words),

@@ -4,8 +4,10 @@
 //! An fprobe's user leads to Linux's own code, which calls the fprobe's handlers (`include/linux/fprobe.h`).
 
 use super::sensitive::Sensitive;
-use super::source::{offset, visit_some_of_chain, Cursor, Hook, Source};
-use super::stubs::{self, Stubs};
+use super::source::{
+    extent, offset, visit_chain, visit_some_of_chain, Cursor, Hook, Source, Target,
+};
+use super::stubs::{self, Stubs, NO_STUB};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
@@ -14,6 +16,7 @@ use crate::profile::Profile;
 use crate::walk::{chain, hash};
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 use kyozon_abi::layer::RepairWord;
 
 /// Maximum binary logarithm of the number of a filter's lists (`FTRACE_HASH_MAX_BITS` in Linux's `ftrace.c`).
@@ -45,7 +48,7 @@ pub(super) struct Tracers {
     /// Functions whose results tell user space what exists.
     sensitive: Sensitive,
     /// Linux's own functions in fprobes; offsets in one of the user and of the handlers.
-    probes: Option<(Vec<u64>, u64, [u64; 2])>,
+    probes: Option<(Vec<Range<u64>>, u64, [u64; 2])>,
     /// From a user to its filter, and from there to the lists.
     hashes: u64,
     filter: u64,
@@ -116,11 +119,20 @@ impl Tracers {
         if called != hook.value {
             return Ok(Vec::new());
         }
-        let distance = stub.wrapping_sub(at.wrapping_add(5)) as i64;
-        let distance = i32::try_from(distance).map_err(|_| "its trampoline is too far away")?;
-        let [a, b, c, d] = distance.to_le_bytes();
-        stubs::bytes(kernel, at, [CALL, a, b, c, d])
+        call_stub(kernel, at, stub)
     }
+}
+
+/// The words that make the call at `at` lead to `stub`.
+fn call_stub<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    at: u64,
+    stub: u64,
+) -> Result<Vec<RepairWord>, &'static str> {
+    let distance = stub.wrapping_sub(at.wrapping_add(5)) as i64;
+    let distance = i32::try_from(distance).map_err(|_| "its trampoline is too far away")?;
+    let [a, b, c, d] = distance.to_le_bytes();
+    stubs::bytes(kernel, at, [CALL, a, b, c, d])
 }
 
 /// What is called at `address`, if that is a call.
@@ -158,7 +170,7 @@ impl Source for Tracers {
         let probe = |member| offset(profile, "fprobe", member);
         let probes = || {
             let functions = ["fprobe_handler", "fprobe_kprobe_handler"];
-            let functions = functions.iter().filter_map(|name| profile.symbol(name)).collect();
+            let functions = functions.iter().filter_map(|name| extent(profile, name)).collect();
             Some((functions, probe("ops")?, [probe("entry_handler")?, probe("exit_handler")?]))
         };
         let callers =
@@ -199,7 +211,8 @@ impl Source for Tracers {
             if !kernel.in_image(hook.value) && hook.value != 0 {
                 self.functions(kernel, user, |function| see(hook.on(function)));
             }
-            let probes = self.probes.iter().filter(|(own, ..)| own.contains(&hook.value));
+            let is_probes = |own: &Vec<Range<u64>>| own.iter().any(|it| it.contains(&hook.value));
+            let probes = self.probes.iter().filter(|(own, ..)| is_probes(own));
             for (_, start, handlers) in probes {
                 let probe = user.wrapping_sub(*start);
                 for hook in handlers.iter().filter_map(|&at| Hook::code(kernel, probe, at)) {
@@ -224,16 +237,65 @@ impl Source for Tracers {
             return stubs.nothing(kernel, hook);
         }
         let mut words = stubs::lead(kernel, hook, stubs.traces)?;
-        let stub = words.first().map_or(0, |word| word.value);
+        let stub = stubs.traces.unwrap_or(0);
         let saved = self.saved.map(|saved| user.wrapping_add(saved));
         if let Some(saved) = saved.filter(|&saved| kernel.u64(saved) == Some(value)) {
-            words.push(stubs::word(kernel, saved, value, stub)?);
+            stubs::join(&mut words, stubs::pointer(kernel, saved, value, stub)?);
         }
-        words.extend(self.trampoline(kernel, hook, stub)?);
+        stubs::join(&mut words, self.trampoline(kernel, hook, stub)?);
         Ok(words)
     }
 
     fn symbol<M: KernelMemory>(&self, _kernel: &Kernel<'_, M>, _object: u64) -> String {
         "ftrace".into()
+    }
+}
+
+/// Calls in the users' own trampolines, to take them out. They lead to the user's function, unless somebody changed it
+/// without Linux.
+#[derive(Debug)]
+pub(super) struct Trampolines(Tracers);
+
+impl Source for Trampolines {
+    const WANTS: Wants = Wants { symbols: &[], members: &[], constants: &[] };
+    const WHAT: &'static str = "ftrace trampoline";
+    const FOR_PLANS: bool = true;
+
+    fn new(profile: &Profile<'_>) -> Option<Self> {
+        Tracers::new(profile).map(Self)
+    }
+
+    fn visit<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        at: Cursor,
+        see: &mut dyn FnMut(Hook),
+    ) -> Option<Cursor> {
+        let Self(tracers) = self;
+        let next = visit_chain(kernel, tracers.users, tracers.next, at, |user| {
+            let word = |offset: u64| kernel.u64(user.wrapping_add(offset)).unwrap_or(0);
+            let trampoline = word(tracers.trampoline);
+            for call in tracers.calls.iter().filter(|_| trampoline != 0) {
+                let slot = trampoline.wrapping_add(*call);
+                let called = callee(kernel, slot).filter(|&value| value != word(tracers.function));
+                if let Some(value) = called.filter(|&value| !kernel.in_image(value)) {
+                    see(Hook { object: user, slot, value, target: Target::Code, stamp: None });
+                }
+            }
+        });
+        Some(next).filter(|next| next.list == 0)
+    }
+
+    fn removal<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        hook: &Hook,
+        stubs: &Stubs,
+    ) -> Result<Vec<RepairWord>, &'static str> {
+        call_stub(kernel, hook.slot, stubs.traces.ok_or(NO_STUB)?)
+    }
+
+    fn symbol<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, object: u64) -> String {
+        self.0.symbol(kernel, object)
     }
 }

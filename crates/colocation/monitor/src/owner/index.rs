@@ -11,6 +11,7 @@ use crate::walk::List;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Entries of a list per batch.
 const BATCH: usize = 16;
@@ -134,6 +135,20 @@ impl OwnerIndex {
             let at = code.object.wrapping_add(self.owners.module_name);
             kernel.c_string(at, 56).is_some_and(|found| found == name)
         })
+    }
+
+    /// What the module with this name has, by the last reading.
+    pub fn of_module<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        name: &str,
+    ) -> Vec<Range<u64>> {
+        let is_its = |code: &&Code| {
+            let at = code.object.wrapping_add(self.owners.module_name);
+            matches!(code.kind, Kind::Module | Kind::Data)
+                && kernel.c_string(at, 56).is_some_and(|found| found == name)
+        };
+        self.ranges.iter().filter(is_its).map(|code| code.start..code.end).collect()
     }
 
     /// The list that the reading is in; lists that the kernel lacks are skipped.

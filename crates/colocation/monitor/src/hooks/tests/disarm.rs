@@ -10,6 +10,7 @@ impl World {
         let world = Self::new();
         let code = [&[0xf3, 0x0f, 0x1e, 0xfa][..], &NOP, &[0x31, 0xc0, 0xe9]].concat();
         world.memory.put(fake::physical(NOTHING), &code);
+        world.memory.put(fake::physical(ACCEPT), &[0xb8, 1, 0, 0, 0, 0xc3]);
         world
     }
 
@@ -110,6 +111,67 @@ fn a_kprobe_and_a_kretprobe_are_taken_out() {
     assert_eq!(world.get(before), TEXT + 0x490, "Linux's own handler stays");
 }
 
+/// Kprobes at one instruction: the one in the table, whose handler begins at `handler`, and `count` in its list.
+fn several(world: &World, handler: u64, count: u64) -> Vec<u64> {
+    let aggregate = world.object("kprobe", OBJECT, &[("addr", GETDENTS), ("pre_handler", handler)]);
+    let bucket = variable("kprobe_table") + 8 * crate::walk::hash(GETDENTS, 6);
+    world.set(bucket, world.at("kprobe", "hlist", aggregate));
+    let link = |probe| world.at("kprobe", "list", probe);
+    let probes: Vec<_> = (1..=count).map(|number| OBJECT + 0x100 * number).collect();
+    let ring = core::iter::once(aggregate).chain(probes.iter().copied());
+    let next = probes.iter().copied().chain([aggregate]);
+    ring.zip(next).for_each(|(probe, next)| world.set(link(probe), link(next)));
+    probes
+}
+
+#[test]
+fn every_kprobe_of_an_instruction_is_taken_out() {
+    // Linux's own handler, and entered behind its first instruction.
+    for handler in [TEXT + 0x480, TEXT + 0x484] {
+        let mut world = World::with_stubs();
+        let probes = several(&world, handler, 400);
+        let slots = [0, 399].map(|number| world.at("kprobe", "pre_handler", probes[number]));
+        slots.iter().for_each(|slot| world.set(*slot, CODE));
+        let plan = world.plan(CODE);
+        assert_eq!((plan.removals.len(), plan.left.len()), (2, 0), "{plan:?}");
+        assert_eq!(world.carry_out(&plan), 0);
+        assert_eq!(slots.map(|slot| world.get(slot)), [NOTHING; 2]);
+    }
+}
+
+#[test]
+fn probes_of_others_at_the_same_instruction_stay() {
+    let mut world = World::with_stubs();
+    several(&world, CODE, 2);
+    let plan = world.plan(CODE);
+    let slot = world.at("kprobe", "pre_handler", OBJECT);
+    assert_eq!((world.carry_out(&plan), world.get(slot)), (0, TEXT + 0x480));
+}
+
+#[test]
+fn a_kretprobe_with_a_handler_entered_behind_its_beginning_is_taken_out() {
+    let mut world = World::with_stubs();
+    let probe = world.object("kprobe", OBJECT, &[("addr", GETDENTS)]);
+    world.set(variable("kprobe_table"), world.at("kprobe", "hlist", probe));
+    world.set(world.at("kprobe", "pre_handler", probe), TEXT + 0x494);
+    let slot = world.at("kretprobe", "handler", probe) - world.offsets["kretprobe.kp"];
+    world.takes_out(slot, NOTHING, "kprobe handler");
+}
+
+#[test]
+fn a_pointer_in_two_words_is_taken_out() {
+    let mut world = World::with_stubs();
+    let first = world.at("raw_notifier_head", "head", variable("netdev_chain"));
+    world.set(first, OBJECT + 4);
+    let slot = world.at("notifier_block", "notifier_call", OBJECT + 4);
+    world.memory.put(fake::physical(slot), &CODE.to_le_bytes());
+    let plan = world.plan(CODE);
+    assert_eq!((plan.removals.len(), plan.left.len()), (1, 0), "{plan:?}");
+    assert_eq!(world.carry_out(&plan), 0);
+    let [low, high] = [slot - 4, slot + 4].map(|at| world.get(at));
+    assert_eq!(low >> 32 | high << 32, NOTHING);
+}
+
 #[test]
 fn a_netfilter_hook_is_taken_out_and_stays_registered() {
     let mut world = World::with_stubs();
@@ -182,6 +244,18 @@ fn a_user_of_ftrace_is_taken_out_with_the_call_in_its_trampoline() {
         assert_eq!(super::super::tracers::callee(&kernel, trampoline + call), Some(TRACE));
         assert_eq!(world.plan(CODE).removals, []);
     }
+}
+
+#[test]
+fn a_trampoline_that_calls_something_else_than_the_users_function_is_taken_out() {
+    let mut world = World::with_stubs();
+    let trampoline = user(&world, CALL_AT, CODE);
+    world.object("ftrace_ops", OBJECT, &[("func", TRACE)]);
+    let plan = world.plan(CODE);
+    let hook = format!("ftrace trampoline at {:#x}: ftrace", trampoline + CALL_AT);
+    assert_eq!(plan.removals.iter().map(|it| &it.hook).collect::<Vec<_>>(), [&hook]);
+    assert_eq!(world.carry_out(&plan), 0);
+    assert_eq!(world.plan(CODE).removals, []);
 }
 
 #[test]
@@ -287,6 +361,29 @@ fn the_only_probe_of_a_tracepoint_is_taken_out_with_its_calls() {
 }
 
 #[test]
+fn a_call_without_a_probe_in_the_list_is_taken_out() {
+    let mut world = World::with_stubs();
+    let slot = tracepoint(&world, CODE);
+    world.set(slot, NOTHING);
+    let plan = world.plan(CODE);
+    assert_eq!((plan.removals.len(), plan.left.len()), (1, 0), "{plan:?}");
+    assert_eq!(world.carry_out(&plan), 0);
+    assert_eq!(world.get(world.at("static_call_key", "func", TEXT + 0x2500)), HANDLER);
+    assert_eq!(world.plan(CODE).removals, []);
+}
+
+#[test]
+fn a_probe_behind_many_others_is_taken_out() {
+    let mut world = World::with_stubs();
+    let first = tracepoint(&world, HANDLER);
+    let bytes = world.offsets["tracepoint_func.func"] + 24;
+    (0..500).for_each(|number| world.set(first + bytes * number, TRACE));
+    world.set(first + bytes * 400, CODE);
+    let plan = world.plan(CODE);
+    assert_eq!((plan.removals.len(), plan.left.len()), (1, 0), "{plan:?}");
+}
+
+#[test]
 fn one_of_several_probes_of_a_tracepoint_is_taken_out_alone() {
     let mut world = World::with_stubs();
     let slot = tracepoint(&world, HANDLER);
@@ -343,6 +440,17 @@ fn a_function_that_does_something_is_no_stub() {
         let plan = world.plan(CODE);
         assert_eq!((plan.removals.len(), plan.left.len()), (0, 1), "{at}");
         assert_eq!(plan.left[0].why, "this kernel lacks the function to lead it to");
+    }
+}
+
+#[test]
+fn a_function_that_somebody_comes_into_is_no_stub() {
+    for (called, is_stub) in [(TRACE, true), (CODE, false), (NOBODY, false)] {
+        let mut world = notified(CODE);
+        let distance = called.wrapping_sub(NOTHING + 9) as u32;
+        let code = [&[CALL][..], &distance.to_le_bytes()].concat();
+        world.memory.put(fake::physical(NOTHING + 4), &code);
+        assert_eq!(world.plan(CODE).left.is_empty(), is_stub, "{called:#x}");
     }
 }
 
@@ -433,9 +541,7 @@ fn code_of_nobody_is_known_by_the_blamed_page_if_its_first_one_is_gone() {
 #[test]
 fn plans_that_do_not_fit_are_refused() {
     let mut world = World::with_stubs();
-    let ask = |world: &mut World| {
-        Check::<FakeMemory>::disarm(&mut world.check, Culprit::default())
-    };
+    let ask = |world: &mut World| Check::<FakeMemory>::disarm(&mut world.check, Culprit::default());
     for _ in 0..MAX_PLANS {
         assert!(ask(&mut world));
     }
@@ -456,6 +562,72 @@ fn more_hooks_than_a_plan_has_are_counted() {
     (0..600).for_each(|number| world.set(first + 24 * number, CODE + 600));
     let plan = world.plan(CODE);
     assert_eq!((plan.removals.len(), plan.omitted), (MAX_HOOKS, 600 - MAX_HOOKS as u64));
+}
+
+#[test]
+fn hooks_that_stay_leave_room_for_others() {
+    let mut world = World::with_stubs();
+    let (list, first) = (world.offsets["linux_binfmt.lh"], OBJECT + 0x1_0000);
+    let format = |number: u64| first + 0x80 * number;
+    world.set(variable("formats"), format(0) + list);
+    for number in 0..2 * MAX_HOOKS as u64 {
+        world.object("linux_binfmt", format(number), &[("load_binary", CODE)]);
+        world.set(format(number) + list, format(number + 1) + list);
+    }
+    world.set(format(2 * MAX_HOOKS as u64) + list, variable("formats"));
+    let chain = world.at("raw_notifier_head", "head", variable("netdev_chain"));
+    world.set(chain, world.object("notifier_block", OBJECT, &[("notifier_call", CODE)]));
+    let plan = world.plan(CODE);
+    assert_eq!((plan.removals.len(), plan.left.len()), (1, MAX_HOOKS - 1));
+    assert_eq!(plan.omitted, MAX_HOOKS as u64 + 1);
+}
+
+#[test]
+fn the_cokernels_own_module_is_left() {
+    let mut world = notified(CODE + 8);
+    assert!(world.culprit(CODE + 8).is_some());
+    // One that takes the name later is another.
+    world.set(MODULE + 16, u64::from_le_bytes(*b"kyozon\0\0"));
+    world.look(1);
+    assert!(world.culprit(CODE + 8).is_some());
+    let mut world = World::with_stubs();
+    world.set(MODULE + 16, u64::from_le_bytes(*b"kyozon\0\0"));
+    world.look(1);
+    assert_eq!(world.culprit(CODE + 8), None);
+    // It is taken out of the list, or another module says that it has that code.
+    world.set(MODULES, MODULES);
+    world.look(1);
+    assert_eq!(world.culprit(CODE + 8), None);
+    let first = world.at("raw_notifier_head", "head", variable("netdev_chain"));
+    world.set(first, world.object("notifier_block", OBJECT, &[("notifier_call", CODE + 8)]));
+    let own = Culprit { start: CODE, address: CODE + 8, ..Culprit::default() };
+    world.set(MODULES, MODULE);
+    assert_eq!(world.plan_for(Culprit { name: 1, ..own }).removals, []);
+}
+
+#[test]
+fn operations_stay_if_files_that_are_open_may_have_something_else() {
+    let (root, nobody) = (variable("proc_root"), DIRECT + 0x3_0000);
+    let functions = [("proc_open", HANDLER), ("proc_release", HANDLER)];
+    for (member, mode, is_safe) in [
+        ("", 0o100_444, true),
+        ("proc_open", 0o100_444, false),
+        ("proc_release", 0o100_444, false),
+        ("proc_open", 0o040_555, true),
+    ] {
+        let mut world = World::with_stubs();
+        world.object("proc_dir_entry", root, &[("proc_ops", TABLE), ("mode", mode)]);
+        world.object("proc_ops", TABLE, &functions);
+        world.look(1);
+        world.object("proc_ops", nobody, &functions);
+        if !member.is_empty() {
+            world.object("proc_ops", nobody, &[(member, nobody)]);
+        }
+        world.object("proc_dir_entry", root, &[("proc_ops", nobody)]);
+        let plan = world.plan(nobody);
+        let expected = if is_safe { (1, 0) } else { (0, 1) };
+        assert_eq!((plan.removals.len(), plan.left.len()), expected, "{member}: {plan:?}");
+    }
 }
 
 #[test]
