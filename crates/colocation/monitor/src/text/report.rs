@@ -42,8 +42,8 @@ pub(super) fn finding<M: KernelMemory>(
         (hex(&change.found), hex(&change.expected), leads_to(kernel, layout, change))
     } else {
         let to = first.1;
-        let owner = owner::name(kernel, &layout.owners, to)
-            .or_else(|| owner::is_module_space(kernel, to).then(|| owner::unlisted(to)));
+        let inside = || kernel.in_image(to).then(|| owner::symbol(kernel, to));
+        let owner = inside().or_else(|| outside(kernel, layout, to));
         (pointer(kernel, layout, first.1, change), pointer(kernel, layout, first.2, change), owner)
     };
     let held = reason_to_hold(rules, change, evidence, is_text).unwrap_or_default();
@@ -186,20 +186,33 @@ pub(super) fn passed<M: KernelMemory>(
     passing: &PassingChange,
 ) -> Finding {
     let (change, rip) = (&passing.change, passing.rip);
-    let (class, what) = match layout.text.contains(&change.address) {
+    let is_text = layout.text.contains(&change.address);
+    let (class, what) = match is_text {
         true => (Class::TextModified, "kernel text changed for a moment"),
         false => (Class::RodataModified, "read-only data changed for a moment"),
     };
+    let pointer = || change.words.first().and_then(|&(_, live, _)| outside(kernel, layout, live));
+    let leads = if is_text { leads_to(kernel, layout, change) } else { pointer() };
     let writer = || owner::name(kernel, &layout.owners, rip);
     Finding {
         what: what.into(),
         address: change.address,
         symbol: owner::symbol(kernel, change.address),
-        owner: leads_to(kernel, layout, change).or_else(writer).unwrap_or_else(|| "nobody".into()),
+        owner: leads.or_else(writer).unwrap_or_else(|| "nobody".into()),
         expected: hex(&change.expected),
         found: format!("{}, written by {}", hex(&change.found), owner_of_code(kernel, layout, rip)),
         ..Finding::new(class)
     }
+}
+
+/// The owner of `address` outside the kernel's image, or that no listed one has it if it may be code.
+fn outside<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &TextLayout,
+    address: u64,
+) -> Option<String> {
+    owner::outside(kernel, &layout.owners, address)
+        .or_else(|| owner::is_module_space(kernel, address).then(|| owner::unlisted(address)))
 }
 
 /// The owner of the code at `address`, or that no listed one has it.

@@ -52,8 +52,23 @@ fn changes_that_are_undone_are_reported() {
     assert!(finding.repairs.is_empty());
     // The same bytes in Linux's own address space are no patch either, since nothing is patched there.
     assert_eq!(world.patched(VICTIM + 9, &near(VICTIM + 9, JMP, OTHER + 2)).len(), 1);
-    world.judge(POINTER, &OTHER.to_le_bytes(), SPACE);
-    assert_eq!(world.passes(2)[0].what, "read-only data changed for a moment");
+}
+
+#[test]
+fn read_only_data_is_no_code() {
+    let mut world = World::new();
+    // The first one's bytes are a jump, too.
+    for (pointer, owner) in [
+        (TEXT + u64::from(JMP), "other+0x1"),
+        (OTHER, "other+0x1"),
+        (MODULE_SPACE, "0xffffffff81200000 in no listed module"),
+    ] {
+        world.judge(POINTER, &pointer.to_le_bytes(), SPACE);
+        let found = world.passes(2);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].what, "read-only data changed for a moment");
+        assert_eq!(found[0].owner, owner);
+    }
 }
 
 #[test]
