@@ -51,6 +51,8 @@ static struct attack *const attacks[] = {
 	&gain_root, &gain_kernels, &gain_written, &lift_filter,
 	&redirect_program, &lift_protection,
 	&hook_seq, &hook_proc, &hook_directory, &hook_terminal,
+	&forge_number, &share_pid, &forge_pid, &forge_leader, &fake_leader,
+	&hide_first, &hide_group,
 	&evade,
 };
 

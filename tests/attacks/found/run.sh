@@ -10,7 +10,7 @@ kyozon-lab run --deterministic --kyozon --kernel "$kernel" --timeout 800 --put "
 	--put "$TREE/tests/colocation/lib.sh:/lib.sh" --put "$SCRATCH/target:/bin/target" "$@" "
 export isolation=$isolation
 insmod /m/kyozon-attacks.ko 2>/dev/null
-for script in attacks 'attacks --report-only' hold twice crowd unlisted; do
+for script in attacks 'attacks --report-only' hold twice crowd unlisted forged; do
 	echo \"\$script:\"
 	set -- \$script
 	name=\$1
