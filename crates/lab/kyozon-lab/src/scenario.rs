@@ -6,8 +6,8 @@
 //! seconds = 60                     # about how long one run takes: tests that take long start first
 //! needs = ["root"]  # root, kvm, tun, fuse, bochs, redis, redis-server, rust-musl, rust-wasi, wasi, nightly
 //!
-//! [guest]                          # one run for each kernel and each number of CPUs; if there is more than one
-//!                                  # isolation, too, one for each pair, and every combination in the nightly run
+//! [guest]                          # runs in which each kernel, number of CPUs and isolation occurs; if there are
+//!                                  # several of all three, each pair; every combination in the nightly run
 //! kernels = ["6.12", "6.1"]        # "adopted" stands for every kernel that was adopted; skipped if there is none
 //! nightly-kernels = ["6.1"]        # those of the kernels that only the nightly run takes
 //! smp = [1, 2]
@@ -75,12 +75,16 @@ struct Variant {
 const ADOPTED: &str = "adopted";
 
 impl Variant {
-    /// Each kernel with each number of CPUs and each isolation. If there are several of each, the nightly run has all
-    /// combinations; the other run has half of them, in which each pair of two properties occurs.
+    /// Each kernel with each number of CPUs and each isolation. If there are several of two of these, only the nightly
+    /// run has all combinations. The other run has half of them, in which each one occurs, and each pair if there are
+    /// several of all three.
     fn all(guest: &GuestPart, adopted: &[String]) -> Vec<Self> {
         let isolations = guest.isolations();
         let kernels = named(&guest.kernels, adopted);
-        let full = [kernels.len(), guest.smp.len(), isolations.len()].contains(&1);
+        let daily_kernels = kernels.iter().filter(|kernel| !guest.nightly_kernels.contains(kernel));
+        let daily_isolations = isolations.iter().filter(|(_, nightly_only)| !nightly_only);
+        let lengths = [daily_kernels.count(), guest.smp.len(), daily_isolations.count()];
+        let full = lengths.iter().filter(|&&length| length > 1).count() < 2;
         let mut all = Vec::new();
         for (i, kernel) in kernels.iter().enumerate() {
             for (j, cpus) in guest.smp.iter().enumerate() {

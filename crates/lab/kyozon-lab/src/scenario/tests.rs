@@ -22,6 +22,8 @@ fn each_variant_of_a_folder_is_a_case() {
         "about = 'x'\n[guest]\nsmp = [1, 2]\n[[step]]\nrun = 'true'\n[[host]]\nrun = 'true'\n",
     );
     let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+    let nightly = cases.iter().filter(|case| case.is_nightly_only()).map(|case| &case.name);
+    assert_eq!(nightly.collect::<Vec<_>>(), ["group/one [6.12, 2 CPUs]", "group/one [6.1, 1 CPU]"]);
     let want = [
         "group/one [6.12, 1 CPU]",
         "group/one [6.12, 2 CPUs]",
@@ -45,19 +47,24 @@ fn a_case_takes_one_cpu_unless_it_measures_time() {
 }
 
 #[test]
-fn each_pair_of_properties_is_in_the_daily_run() {
-    let daily = |isolation: &str| {
+fn each_property_is_in_the_daily_run() {
+    let daily = |keys: &str| {
         let (_tests, cases) = host_case(&format!(
-            "about = 'x'\n[guest]\nsmp = [1, 2]\nkyozon = true\nisolation = {isolation}\n[[step]]\nrun = 'true'\n"
+            "about = 'x'\n[guest]\nkyozon = true\n{keys}\n[[step]]\nrun = 'true'\n"
         ));
         let daily = cases.into_iter().filter(|case| !case.is_nightly_only());
         daily.map(|case| case.name.split_once(' ').unwrap().1.to_owned()).collect::<Vec<_>>()
     };
     assert_eq!(
-        daily("['none', 'vmm']"),
+        daily("smp = [1, 2]\nisolation = ['none', 'vmm']"),
         ["[6.12, 1 CPU]", "[6.12, 2 CPUs, vmm]", "[6.1, 1 CPU, vmm]", "[6.1, 2 CPUs]"]
     );
-    assert_eq!(daily("['none']").len(), 4);
+    assert_eq!(daily("smp = [1, 2]"), ["[6.12, 1 CPU]", "[6.1, 2 CPUs]"]);
+    assert_eq!(daily("isolation = ['none', 'vmm']"), ["[6.12, 1 CPU]", "[6.1, 1 CPU, vmm]"]);
+    assert_eq!(daily(""), ["[6.12, 1 CPU]", "[6.1, 1 CPU]"]);
+    let one = "nightly-kernels = ['6.1']\nisolation = ['none', 'vmm']";
+    assert_eq!(daily(one), ["[6.12, 1 CPU]", "[6.12, 1 CPU, vmm]"]);
+    assert_eq!(daily(&format!("smp = [1, 2]\n{one}")), ["[6.12, 1 CPU]", "[6.12, 2 CPUs, vmm]"]);
 }
 
 #[test]
