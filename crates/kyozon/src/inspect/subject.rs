@@ -100,6 +100,13 @@ impl Subject {
     pub fn pause(&self) {
         if self.is_live {
             std::thread::sleep(PAUSE);
+        }
+        self.look_again();
+    }
+
+    /// Has the memory of a kernel that runs read again.
+    pub fn look_again(&self) {
+        if self.is_live {
             self.dump.look_again();
         }
     }
