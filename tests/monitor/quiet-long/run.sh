@@ -17,4 +17,5 @@ kyozon-lab run --kyozon --smp 2 --kernel "$1" --accel tcg,thread=single --timeou
 		grep '^rounds ' /tmp/out | sed 's/ unplugged.*//' | grep -vE ' 0( |\$)' &&
 			grep -E 'meanwhile: tasks [1-9][0-9]* text [1-9]' /tmp/out || { cat /tmp/out; exit 1; }
 		dmesg | grep -E 'BUG:|WARNING:|Oops:|detected stalls|corruption' && exit 1
-		echo seconds \$((\$(cut -d . -f 1 /proc/uptime) - began))"
+		seconds=\$((\$(cut -d . -f 1 /proc/uptime) - began))
+		[ \$seconds -ge $3 ] && echo seconds \$seconds"

@@ -213,17 +213,20 @@ background() {
 	done
 }
 
-now() {
-	cut -d . -f 1 /proc/uptime
+# passed: succeeds if the time is over. A storm may have used up the PIDs, so this starts no process.
+passed() {
+	read -r now idle </proc/uptime
+	[ "${now%.*}" -ge $end ]
 }
 
 loads=0 traced=0 probed=0 optimized=0 attached=0 storms=0 gained=0 killed=0 unplugged=0 rounds=0
 background &
 worker=$!
-end=$(($(now) + seconds))
+read -r now idle </proc/uptime
+end=$((${now%.*} + seconds))
 left=
 # Every action at least once, in random order.
-while [ $(now) -lt $end ] || [ $rounds = 0 ]; do
+while ! passed || [ $rounds = 0 ]; do
 	left=${left:-modules tracer probes events programs switches storm devices users shortage unplug}
 	pick $left
 	action=$picked rest=

@@ -9,16 +9,17 @@
 use anyhow::{Context, Result};
 use kyozon_lab::protocol::{receive, send, Reply, Request, MAX_PAYLOAD, PREAMBLE, VERSION};
 use rustix::event::{poll, PollFd, PollFlags};
+use rustix::io::Errno;
 use rustix::mount::{mount, MountFlags};
-use rustix::process::{kill_process_group, Pid, Signal};
+use rustix::process::{kill_process_group, wait, Pid, Signal, WaitOptions, WaitStatus};
 use rustix::system::{finit_module, reboot, uname, RebootCommand};
 use rustix::termios::{tcgetattr, tcsetattr, OptionalActions};
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -69,7 +70,9 @@ fn serve(started: u64) -> Result<()> {
     let _ = mount("debugfs", "/sys/kernel/debug", "debugfs", MountFlags::empty(), None);
     load_modules()?;
     if fs::read_to_string("/proc/cmdline")?.split_whitespace().any(|word| word == "kyozon.shell") {
-        Command::new("/bin/setsid").args(["-c", "/bin/sh", "-l"]).env("PATH", "/bin").status()?;
+        let mut shell = Command::new("/bin/setsid");
+        let shell = shell.args(["-c", "/bin/sh", "-l"]).env("PATH", "/bin").spawn()?;
+        wait_for(Pid::from_child(&shell))?;
         return Ok(());
     }
     let (mut input, mut output): (Box<dyn Read>, File) = match File::open(BATCH) {
@@ -137,54 +140,89 @@ fn run(script: &str, stdin: &[u8], limit: Duration, output: &mut File) -> Result
         let stdin = stdin.to_vec();
         std::thread::spawn(move || pipe.write_all(&stdin));
     }
-    let timed_out = forward(&mut child, Instant::now() + limit, output)?;
-    if timed_out {
-        kill_process_group(Pid::from_child(&child), Signal::KILL)?;
+    if let Some(status) = forward(&mut child, Instant::now() + limit, output)? {
+        return Ok((status, false));
     }
-    let status = child.wait()?;
-    Ok((status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)), timed_out))
+    let pid = Pid::from_child(&child);
+    kill_process_group(pid, Signal::KILL)?;
+    Ok((wait_for(pid)?, true))
 }
 
-/// Forwards the child's output until the child ends, or until `deadline`: then it returns true. A process that the
+/// Forwards the child's output until the child ends, and returns its status, or none at `deadline`. A process that the
 /// child left behind with its output open does not matter: the child's own end counts.
-fn forward(child: &mut Child, deadline: Instant, output: &mut File) -> Result<bool> {
-    let (mut out, mut err) =
-        (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
-    let mut open = [true, true];
+fn forward(child: &mut Child, deadline: Instant, output: &mut File) -> Result<Option<i32>> {
+    let pid = Pid::from_child(child);
+    let out = OwnedFd::from(child.stdout.take().expect("piped"));
+    let err = OwnedFd::from(child.stderr.take().expect("piped"));
+    let mut open = vec![(1, File::from(out)), (2, File::from(err))];
+    let mut status = None;
     let mut buffer = vec![0; 64 << 10];
     loop {
-        let ended = child.try_wait()?.is_some();
-        if ended && open == [false, false] {
-            return Ok(false);
+        status = status.or(reap(pid)?);
+        if status.is_some() && open.is_empty() {
+            return Ok(status);
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() && !ended {
-            return Ok(true);
+        if left.is_zero() && status.is_none() {
+            return Ok(None);
         }
-        let wait = if ended { Duration::ZERO } else { left.min(Duration::from_millis(20)) };
-        let events = if open[0] { PollFlags::IN } else { PollFlags::empty() };
-        let events_err = if open[1] { PollFlags::IN } else { PollFlags::empty() };
-        let mut fds = [PollFd::new(&out, events), PollFd::new(&err, events_err)];
-        if open == [false, false] {
-            std::thread::sleep(Duration::from_millis(1));
-        } else {
-            let timeout = wait.try_into().expect("at most 20 ms");
-            match poll(&mut fds, Some(&timeout)) {
-                Ok(0) if ended => return Ok(false),
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+        let wait = match (status, open.is_empty()) {
+            (Some(_), _) => Duration::ZERO,
+            (None, true) => Duration::from_millis(1),
+            (None, false) => left.min(Duration::from_millis(20)),
+        };
+        let timeout = wait.try_into().expect("at most 20 ms");
+        let mut fds: Vec<_> =
+            open.iter().map(|(_, pipe)| PollFd::new(pipe, PollFlags::IN)).collect();
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(0) if status.is_some() => return Ok(status),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        // One whose other end is closed would be ready for ever.
+        let mut still_open = Vec::new();
+        for ((stream, mut pipe), ready) in open.into_iter().zip(ready) {
+            let length = if ready { pipe.read(&mut buffer)? } else { 0 };
+            if length > 0 {
+                send(output, &Reply::Output { stream }, &buffer[..length])?;
+            }
+            if length > 0 || !ready {
+                still_open.push((stream, pipe));
             }
         }
-        let ready = [0, 1].map(|i| open[i] && !fds[i].revents().is_empty());
-        for (index, stream) in [&mut out as &mut dyn Read, &mut err].into_iter().enumerate() {
-            if ready[index] {
-                match stream.read(&mut buffer)? {
-                    0 => open[index] = false,
-                    n => send(output, &Reply::Output { stream: index as u8 + 1 }, &buffer[..n])?,
-                }
-            }
+        open = still_open;
+    }
+}
+
+/// Takes the statuses of all processes that have ended, also of those whose parents have: nobody else does, and each
+/// would count as a task for ever. Returns that of `child` if it is among them.
+fn reap(child: Pid) -> Result<Option<i32>> {
+    let mut of_child = None;
+    loop {
+        match wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, status))) if pid == child => of_child = Some(code(status)),
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) | Err(Errno::CHILD) => return Ok(of_child),
+            Err(error) => return Err(error.into()),
         }
     }
+}
+
+/// Waits until `child` has ended, and returns its status.
+fn wait_for(child: Pid) -> Result<i32> {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == child => return Ok(code(status)),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// The status as a shell shows it.
+fn code(status: WaitStatus) -> i32 {
+    status.exit_status().unwrap_or_else(|| 128 + status.terminating_signal().unwrap_or(0))
 }
 
 /// Loads `/kyozon/modules/*` in the order of their names: the host has sorted them by dependency.
