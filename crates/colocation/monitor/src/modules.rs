@@ -4,6 +4,9 @@
 //! once its initialization is over, in sysfs. A module that is in some of them only hides from those who read the
 //! others. One that is in none is the business of the check `mappings`.
 //!
+//! A module can also say that it is *unformed*. Then `lsmod` leaves it out, although it is in the list. Linux says so
+//! of a module before it is in sysfs, and after it left sysfs.
+//!
 //! Linux sets the bits of `tainted_mask` and clears none, and each listed module keeps the bits that it set.
 
 mod layout;
@@ -30,6 +33,8 @@ const PACE: u32 = 24;
 /// Passes in a row that confirm a suspect. Of a module that is coming or going, Linux changes the places in many steps.
 const PASSES: u32 = 3;
 const PASSES_IN_CHANGE: u32 = 50;
+/// The same of a module that says that Linux is still making it, which may wait half a minute for another module.
+const PASSES_UNFORMED: u32 = 500;
 /// Maximum number of entries of each place, more than any intact kernel has; further ones are ignored.
 const MAX_ENTRIES: usize = 4096;
 /// Maximum length of a module's name with its end (`MODULE_NAME_LEN` in Linux's `module.h`).
@@ -37,6 +42,8 @@ const NAME_BYTES: usize = 56;
 
 const HIDDEN: &str = "hidden module";
 const CLEARED: &str = "taint cleared";
+/// What should be said of a module's state, and what is wrong with it.
+const UNFORMED: (&str, &str) = ("formed", "unformed, which lsmod leaves out");
 
 /// The places, as bits.
 const LIST: u64 = 1;
@@ -80,6 +87,7 @@ pub struct ModuleCheck {
     cleared: u64,
     confirm: Confirm<Key>,
     in_change: Confirm<Key>,
+    unformed: Confirm<Key>,
     pace: Pace,
     coverage: Coverage,
 }
@@ -151,7 +159,7 @@ impl ModuleCheck {
     fn judge<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, layout: &Layout) {
         let mut taints = self.taints;
         for &(module, places) in &self.modules {
-            let state = kernel.u32(module.wrapping_add(layout.state)).map(u64::from);
+            let state = layout.state_of(kernel, module);
             let is_live = state == Some(layout.live);
             let own =
                 layout.owners.module_taints.and_then(|at| kernel.u64(module.wrapping_add(at)));
@@ -165,6 +173,11 @@ impl ModuleCheck {
                     self.confirm.see(Key::Module(module), 0);
                 }
                 self.in_change.see(Key::Module(module), 0);
+            } else if state.is_some() && state == layout.unformed {
+                if places & SYSFS != 0 {
+                    self.confirm.see(Key::Module(module), 0);
+                }
+                self.unformed.see(Key::Module(module), 0);
             }
         }
         if let Some(now) = layout.taints.and_then(|at| kernel.u64(at)) {
@@ -176,6 +189,7 @@ impl ModuleCheck {
         }
         self.confirm.end_look();
         self.in_change.end_look();
+        self.unformed.end_look();
     }
 
     /// The words for a suspect.
@@ -194,12 +208,21 @@ impl ModuleCheck {
                 let code = layout.owners.module_code;
                 let code = code.and_then(|(base, _)| kernel.u64(module.wrapping_add(base)));
                 let missing = PLACES.iter().fold(0, |all, (place, _)| all | place & !places);
+                let state = layout.state_of(kernel, module);
+                let is_unformed = state.is_some()
+                    && state == layout.unformed
+                    && places & layout.expected(false) == layout.expected(false);
+                let (expected, found) = if is_unformed {
+                    (UNFORMED.0.into(), format!("{}, {}", UNFORMED.1, names(places)))
+                } else {
+                    (names(missing), format!("only {}", names(places)))
+                };
                 Finding {
                     what: HIDDEN.into(),
                     address: module,
                     symbol: name.unwrap_or_else(|| "without a name".into()),
-                    expected: names(missing),
-                    found: format!("only {}", names(places)),
+                    expected,
+                    found,
                     culprit: code.unwrap_or(0),
                     ..Finding::new(Class::ModuleHidden)
                 }
@@ -246,6 +269,7 @@ impl Make for ModuleCheck {
             cleared: 0,
             confirm: Confirm::new(PASSES),
             in_change: Confirm::new(PASSES_IN_CHANGE),
+            unformed: Confirm::new(PASSES_UNFORMED),
             pace: Pace::every(PACE),
             coverage: Coverage { learning: true, ..Coverage::default() },
         })
@@ -262,6 +286,7 @@ impl<M: KernelMemory> Check<M> for ModuleCheck {
     }
 
     fn waiting(&self) -> u64 {
+        // A module that is being made is no suspect before it takes long.
         let is_new = |key: &Key| !self.confirm.stands(|known| known == *key);
         self.confirm.waiting().chain(self.in_change.waiting().filter(is_new)).count() as u64
     }
@@ -271,7 +296,7 @@ impl<M: KernelMemory> Check<M> for ModuleCheck {
             Key::Module(module) => what == HIDDEN && module == address,
             Key::Taints => what == CLEARED,
         };
-        self.confirm.stands(is) || self.in_change.stands(is)
+        self.confirm.stands(is) || self.in_change.stands(is) || self.unformed.stands(is)
     }
 
     fn step(
@@ -293,9 +318,11 @@ impl<M: KernelMemory> Check<M> for ModuleCheck {
             self.coverage.learning = false;
             self.judge(kernel, &layout);
             let mut due = self.confirm.take();
-            let confirm = &self.confirm;
-            let late = self.in_change.take().into_iter();
-            due.extend(late.filter(|(key, _)| !confirm.stands(|known| known == *key)));
+            for late in [&mut self.in_change, &mut self.unformed] {
+                let confirm = &self.confirm;
+                let late = late.take().into_iter();
+                due.extend(late.filter(|(key, _)| !confirm.stands(|known| known == *key)));
+            }
             due.iter().for_each(|(key, _)| found(self.finding(kernel, &layout, *key)));
         }
         self.layout = Some(layout);

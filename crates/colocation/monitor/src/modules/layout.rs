@@ -1,6 +1,8 @@
 //! Where Linux keeps modules.
 
 use super::{LIST, SYSFS, TREE};
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
 use crate::owner::Owners;
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
@@ -21,7 +23,7 @@ pub(super) const WANTS: Wants = Wants {
         ("module_kobject", "kobj", Optional),
         ("module_kobject", "mod", Optional),
     ],
-    constants: &[],
+    constants: &[("MODULE_STATE_UNFORMED", Optional)],
 };
 
 /// The tree by which Linux finds the module that an address is in: two copies, of which one is stable.
@@ -53,6 +55,7 @@ pub(super) struct Layout {
     pub owners: Owners,
     pub state: u64,
     pub live: u64,
+    pub unformed: Option<u64>,
     pub tree: Option<Tree>,
     pub sysfs: Option<Sysfs>,
     /// Address of the kernel's taints.
@@ -68,6 +71,7 @@ impl Layout {
             owners,
             state,
             live: profile.constant("MODULE_STATE_LIVE")?,
+            unformed: profile.constant("MODULE_STATE_UNFORMED"),
             tree: tree(profile),
             sysfs: sysfs(profile),
             taints: profile.symbol("tainted_mask"),
@@ -78,6 +82,11 @@ impl Layout {
     pub fn expected(&self, is_live: bool) -> u64 {
         let sysfs = self.sysfs.is_some() && is_live;
         LIST | if self.tree.is_some() { TREE } else { 0 } | if sysfs { SYSFS } else { 0 }
+    }
+
+    /// What `module` says about itself.
+    pub fn state_of<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, module: u64) -> Option<u64> {
+        kernel.u32(module.wrapping_add(self.state)).map(u64::from)
     }
 
     /// The list of modules.

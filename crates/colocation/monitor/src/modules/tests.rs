@@ -48,6 +48,7 @@ impl World {
             ("module_memory.size", 8, 4),
             ("#MODULE_STATE_LIVE", 0, 0),
             ("#MODULE_STATE_GOING", 2, 0),
+            ("#MODULE_STATE_UNFORMED", 3, 0),
             ("kobject.entry", 0, 16),
             ("kset.list", 8, 16),
             ("module_kobject.kobj", 0, 16),
@@ -195,6 +196,26 @@ fn a_module_that_says_it_is_going_is_found_later() {
         world.look(1),
         ["hidden module, without a name: in the module list, only in the module tree, sysfs, nobody"]
     );
+}
+
+#[test]
+fn a_module_that_says_it_is_unformed_is_found() {
+    let line = "hidden module, second: formed, unformed, which lsmod leaves out, in the module list, the module tree";
+    let mut world = World::new();
+    world.set(SECOND + STATE, 3);
+    assert_eq!(world.look(PASSES - 1), [""; 0]);
+    assert_eq!(world.look(1), [format!("{line}, sysfs, nobody")]);
+    assert!(Check::<FakeMemory>::stands(&world.check, HIDDEN, SECOND));
+    // It stays one finding.
+    assert_eq!(world.look(2 * PASSES_UNFORMED), [""; 0]);
+    world.set(SECOND + STATE, 0);
+    assert_eq!(world.look(PASSES), [""; 0]);
+    assert!(!Check::<FakeMemory>::stands(&world.check, HIDDEN, SECOND));
+    // A module is like that for a while before it is in sysfs, and after it left it.
+    world.set(SECOND + STATE, 3);
+    world.sysfs(&[FIRST]);
+    assert_eq!(world.look(PASSES_UNFORMED - 1), [""; 0]);
+    assert_eq!(world.look(1), [format!("{line}, nobody")]);
 }
 
 #[test]
