@@ -127,6 +127,8 @@ impl World {
             (GETDENTS, b'T', "__se_sys_getdents64"),
             (GETDENTS, b'T', "__x64_sys_getdents64"),
             (TEXT + 0x600, b'T', "other"),
+            (TEXT + 0x680, b't', "proc_fill_cache.isra.0"),
+            (TEXT + 0x6c0, b't', "behind_listings"),
             (END_OF_TEXT, b'T', "_etext"),
             (TABLE, b'd', "table"),
             (MODULES, b'D', "modules"),
@@ -620,6 +622,10 @@ fn a_listed_module_may_not_hook_what_user_space_is_told() {
     // In the middle of the function.
     world.object("kprobe", probe, &[("addr", GETDENTS + 0x40)]);
     assert_eq!(world.look(PASSES).len(), 1);
+    // One behind those that list.
+    world.object("kprobe", probe, &[("addr", TEXT + 0x684)]);
+    let lines = world.look(PASSES);
+    assert!(matches!(&lines[..], [line] if line.contains("hooked, proc_fill_cache")), "{lines:?}");
     // Not a function of the list; a handler of the kernel's own.
     for (address, handler) in [(TEXT + 0x600, CODE), (GETDENTS, HANDLER)] {
         world.object("kprobe", probe, &[("addr", address), ("pre_handler", handler)]);
