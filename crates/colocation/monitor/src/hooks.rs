@@ -5,9 +5,13 @@
 //! the pointer must not change. Being listed is not enough for hooks on functions whose results tell user space what
 //! exists: a module that hooks one of these is reported (`sensitive`).
 
+mod breakpoints;
 mod devices;
+mod diagnoses;
+mod files;
 mod formats;
 mod hrtimers;
+mod inputs;
 mod interfaces;
 mod kprobes;
 pub mod listing;
@@ -144,8 +148,12 @@ macro_rules! sources {
 }
 
 sources! {
+    Breakpoints: breakpoints::Breakpoints,
+    Diagnoses: diagnoses::Diagnoses,
+    Files: files::Files,
     Formats: formats::Formats,
     Hrtimers: hrtimers::Hrtimers,
+    Inputs: inputs::Inputs,
     Interfaces: interfaces::Interfaces,
     Kprobes: kprobes::Kprobes,
     Mounts: mounts::Mounts,

@@ -30,6 +30,7 @@ const SITES: u64 = TEXT + 0x2200;
 /// Variables of the kernel that the sources start at, each at an address of its own.
 const VARIABLES: &[&str] = &[
     "__per_cpu_offset",
+    "console_cdev",
     "die_chain",
     "formats",
     "ftrace_ops_list",
@@ -37,8 +38,10 @@ const VARIABLES: &[&str] = &[
     "inet6_offloads",
     "inet_protos",
     "inetaddr_chain",
+    "input_handler_list",
     "kprobe_table",
     "kthreadd_task",
+    "misc_list",
     "net_namespace_list",
     "netdev_chain",
     "nr_cpu_ids",
@@ -47,11 +50,13 @@ const VARIABLES: &[&str] = &[
     "proto_list",
     "ptype_all",
     "ptype_base",
+    "sock_diag_handlers",
     "static_call_mutex",
     "super_blocks",
     "tcp_prot",
     "text_mutex",
     "tracepoints_mutex",
+    "tty_drivers",
     "tty_ldiscs",
 ];
 
@@ -107,6 +112,7 @@ impl World {
             (0x40, b'A', "timer_bases"),
             (0x40 + 2 * ends["timer_base"], b'A', "behind_timers"),
             (0x4000, b'A', "hrtimer_bases"),
+            (0x6000, b'A', "bp_per_reg"),
             (TEXT, b'T', "_text"),
             (HANDLER, b'T', "handler"),
             (TEXT + 0x480, b't', "aggr_pre_handler"),
@@ -151,11 +157,14 @@ impl World {
         }
         for list in [
             "formats",
+            "input_handler_list",
+            "misc_list",
             "net_namespace_list",
             "offload_base",
             "proto_list",
             "ptype_all",
             "super_blocks",
+            "tty_drivers",
         ] {
             world.set(variable(list), variable(list));
         }
@@ -171,6 +180,7 @@ impl World {
         match (structure, member) {
             ("hrtimer_cpu_base", "clock_base") => 8 * Self::bytes("hrtimer_clock_base", "active"),
             ("net", "nf.hooks_ipv4") => 40,
+            ("perf_event", "attr") => 48,
             ("timer_base", "vectors") => 576 * 8,
             ("timer_base", "pending_map") => 72,
             // The work's function is not in the timer.
@@ -497,6 +507,117 @@ fn operations_of_sockets() {
         let line = "operations changed, sockets of TCP: handler, 0xffffffffc0000000, module evil";
         assert_eq!(world.look(PASSES), [line]);
     }
+}
+
+#[test]
+fn breakpoints() {
+    let mut world = World::new();
+    world.set(variable("nr_cpu_ids"), 2);
+    let area = DIRECT + 0x1_8000;
+    world.set(variable("__per_cpu_offset") + 8, area);
+    world.set(area + 0x6000 + 8 * 3, OBJECT);
+    let attributes = world.at("perf_event", "attr", OBJECT);
+    let of_code = [("bp_addr", GETDENTS + 4), ("bp_type", 4)];
+    world.object("perf_event_attr", attributes, &[("bp_addr", TEXT + 0x604), ("bp_type", 4)]);
+    let slot = world.at("perf_event", "overflow_handler", OBJECT);
+    world.hides(slot, "hidden breakpoint handler, breakpoint at other+0x4");
+    // A module's, in a function that says what exists.
+    world.object("perf_event_attr", attributes, &of_code);
+    assert_eq!(world.look(2 * PASSES), [""; 0]);
+    world.set(slot, CODE + 0x10);
+    let by = "by breakpoint at __x64_sys_getdents64+0x4";
+    assert_eq!(
+        world.look(PASSES),
+        [format!(
+            "sensitive function hooked, __x64_sys_getdents64+0x4: , {by}, which can change \
+             listings of directories, module evil"
+        )]
+    );
+    // One that waits for a write there; one without an address.
+    for other in [[of_code[0], ("bp_type", 2)], [("bp_addr", 0), of_code[1]]] {
+        world.object("perf_event_attr", attributes, &other);
+        assert_eq!(world.look(2 * PASSES), [""; 0]);
+    }
+}
+
+#[test]
+fn handlers_of_inputs() {
+    let mut world = World::new();
+    let list = variable("input_handler_list");
+    let name = OBJECT + 0x1000;
+    world.set(name, u64::from_le_bytes(*b"kbd\0\0\0\0\0"));
+    world.object("input_handler", OBJECT, &[("name", name)]);
+    world.link(list, world.at("input_handler", "node", OBJECT));
+    for function in ["event", "events", "filter", "start"] {
+        let slot = world.at("input_handler", function, OBJECT);
+        world.hides(slot, "hidden input handler, input handler kbd");
+    }
+    // The kernel's own do not change.
+    world.object("input_handler", TABLE, &[("name", name), ("event", HANDLER)]);
+    world.link(list, world.at("input_handler", "node", TABLE));
+    assert_eq!(world.look(PASSES), [""; 0]);
+    world.object("input_handler", TABLE, &[("event", CODE)]);
+    let line = "operations changed, input handler kbd: handler, 0xffffffffc0000000, module evil";
+    assert_eq!(world.look(PASSES), [line]);
+}
+
+#[test]
+fn answers_about_sockets() {
+    let mut world = World::new();
+    // A module's: its data is where the test can write.
+    world.set(MODULE + 144, OBJECT);
+    let slot = variable("sock_diag_handlers") + 8 * 45;
+    world.set(slot, OBJECT);
+    for function in ["destroy", "dump", "get_info"] {
+        let function = world.at("sock_diag_handler", function, OBJECT);
+        world.hides(function, "hidden answer about sockets, 0xffff888000010000");
+    }
+    // Another one in the place of one that is still there.
+    world.set(slot, OBJECT + 0x100);
+    let line = format!(
+        "operations changed, sock_diag_handlers+0x168: {OBJECT:#x}, {:#x}, module evil",
+        OBJECT + 0x100
+    );
+    assert_eq!(world.look(PASSES), [line]);
+    // A module that went, and came again elsewhere.
+    world.set(slot, 0);
+    assert_eq!(world.look(PASSES), [""; 0]);
+    world.set(slot, OBJECT + 0x200);
+    assert_eq!(world.look(2 * PASSES), [""; 0]);
+}
+
+#[test]
+fn operations_of_files_of_devices() {
+    let mut world = World::new();
+    let name = OBJECT + 0x1000;
+    world.set(name, u64::from_le_bytes(*b"abc\0\0\0\0\0"));
+    let driver = world.object("tty_driver", OBJECT, &[("name", name)]);
+    world.link(variable("tty_drivers"), world.at("tty_driver", "tty_drivers", driver));
+    let device = world.object("miscdevice", OBJECT + 0x2000, &[("name", name)]);
+    world.link(variable("misc_list"), world.at("miscdevice", "list", device));
+    let console = variable("console_cdev");
+    for (slot, object) in [
+        (world.at("tty_driver", "ops", driver), "terminals of abc"),
+        (world.at("miscdevice", "fops", device), "device abc"),
+        (world.at("cdev", "ops", console), "console_cdev"),
+    ] {
+        world.set(slot, TABLE);
+        assert_eq!(world.look(PASSES), [""; 0], "{object}");
+        world.set(slot, DATA);
+        let line = format!("operations changed, {object}: table, {DATA:#x}, module evil");
+        assert_eq!(world.look(PASSES), [line]);
+        world.set(slot, DIRECT + 0x3000);
+        let hidden = format!(
+            "hidden operations, {object}: , 0xffff888000003000, \
+             0xffff888000003000 in no listed module"
+        );
+        assert_eq!(world.look(PASSES), [hidden]);
+        world.set(slot, TABLE);
+        assert_eq!(world.look(PASSES), [""; 0], "{object}");
+    }
+    // Another device in the same memory.
+    world.object("miscdevice", device, &[("fops", DATA), ("minor", 7)]);
+    assert_eq!(world.look(2 * PASSES), [""; 0]);
 }
 
 #[test]
