@@ -4,6 +4,7 @@ use crate::check::Budget;
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::owner::OwnerIndex;
+use crate::random::Random;
 use alloc::vec::Vec;
 
 /// Maximum number of suspects; more at once are left to later looks.
@@ -34,6 +35,9 @@ pub(crate) struct Confirm<K> {
     /// Looks in a row that confirm a suspect whose value changes.
     changing: u32,
     suspects: Vec<Suspect<K>>,
+    /// How many of them, the last ones, are new in this look; what chooses among them if there are more than fit.
+    fresh: usize,
+    random: Random,
     /// Number of suspects for which there was no room in this look, and in the last one.
     dropping: u64,
     dropped: u64,
@@ -48,6 +52,8 @@ impl<K: Copy + PartialEq> Confirm<K> {
             keeps: false,
             changing: looks.saturating_mul(CHANGING),
             suspects: Vec::new(),
+            fresh: 0,
+            random: Random::new(0),
             dropping: 0,
             dropped: 0,
         }
@@ -56,6 +62,11 @@ impl<K: Copy + PartialEq> Confirm<K> {
     /// As [`Confirm::new`], for suspects that no later look acquits: once confirmed, they are reported.
     pub fn keeping(looks: u32) -> Self {
         Self { keeps: true, ..Self::new(looks) }
+    }
+
+    /// The same, whose choice among more suspects than there is room for begins from `seed`.
+    pub fn seeded(self, seed: u64) -> Self {
+        Self { random: Random::new(seed), ..self }
     }
 
     /// Number of suspects for which there was no room in the last look.
@@ -76,18 +87,22 @@ impl<K: Copy + PartialEq> Confirm<K> {
                 known.looks = known.looks.max(self.looks);
             }
             known.seen = true;
-        } else if self.suspects.len() < MAX_SUSPECTS {
-            let (looks, seen_looks) = (1, 1);
-            self.suspects.push(Suspect {
-                key,
-                value,
-                looks,
-                seen: true,
-                reported: false,
-                seen_looks,
-            });
-        } else {
-            self.dropping += 1;
+            return;
+        }
+        let (looks, seen_looks) = (1, 1);
+        let new = Suspect { key, value, looks, seen: true, reported: false, seen_looks };
+        if self.suspects.len() < MAX_SUSPECTS {
+            self.suspects.push(new);
+            self.fresh += 1;
+            return;
+        }
+        // Who makes new suspects at each look must not keep one that stands from being seen twice: each of the new ones
+        // has the same chance to stay, and keeps its place in the next look.
+        self.dropping += 1;
+        let chosen = self.random.below(self.fresh as u64 + self.dropping) as usize;
+        if chosen < self.fresh {
+            let place = self.suspects.len() - self.fresh + chosen;
+            self.suspects.get_mut(place).into_iter().for_each(|place| *place = new);
         }
     }
 
@@ -103,6 +118,7 @@ impl<K: Copy + PartialEq> Confirm<K> {
         let is_kept = |s: &Suspect<K>| !is(s.key) || keeps && s.looks >= looks && !s.reported;
         self.suspects.retain(|suspect| suspect.seen || is_kept(suspect));
         self.suspects.iter_mut().for_each(|suspect| suspect.seen = false);
+        self.fresh = 0;
     }
 
     /// The suspects of the last look.
@@ -164,6 +180,23 @@ impl<K: Copy + PartialEq> Confirm<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn suspects_that_are_new_at_each_look_do_not_keep_out_one_that_stands() {
+        let mut confirm = Confirm::new(2);
+        let found = (1..=100u64).find_map(|look| {
+            // The one that stands is seen last.
+            let new = (0..2 * MAX_SUSPECTS as u64).map(|number| look << 32 | number);
+            new.chain([7]).for_each(|key| confirm.see(key, 0));
+            confirm.end_look();
+            assert!(confirm.suspects.len() <= MAX_SUSPECTS);
+            confirm.take().first().map(|(key, _)| (*key, look))
+        });
+        let (key, look) = found.expect("the suspect that stands");
+        assert_eq!(key, 7);
+        // Each two looks, it has half a chance.
+        assert!(look < 40, "{look}");
+    }
 
     fn look(confirm: &mut Confirm<u8>, seen: &[(u8, u64)]) -> Vec<(u8, u64)> {
         seen.iter().for_each(|(key, value)| confirm.see(*key, *value));

@@ -63,6 +63,10 @@ const PASSES: u32 = 2;
 const MAX_FIRST: usize = 1 << 14;
 /// Maximum number of owners whose hooks are to be taken out, and of plans for it that wait.
 const MAX_PLANS: usize = 8;
+/// Maximum number of suspects of a source in a pass, and of pointers in a pass that are looked for among owners that
+/// came since the owners were read: both cost much, and an intruder can make many.
+const MAX_OF_SOURCE: u64 = 1 << 10;
+const MAX_LATE: u32 = 64;
 /// Maximum number of parts of a list, which one without end would exceed.
 const MAX_PARTS: u32 = 1 << 10;
 
@@ -194,12 +198,14 @@ enum Owned {
     ByNobody,
 }
 
-/// Who owns what `hook` leads to, by the last reading of `index`. The kernel's code lies in `text`.
+/// Who owns what `hook` leads to, by the last reading of `index`. The kernel's code lies in `text`. So many times as
+/// `late` says, an owner that came since that reading is looked for.
 fn owned<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     index: &OwnerIndex,
     text: &Range<u64>,
     hook: &Hook,
+    late: &mut u32,
 ) -> Owned {
     let is_own = match hook.target {
         Target::Data => kernel.in_image(hook.value),
@@ -215,9 +221,15 @@ fn owned<M: KernelMemory>(
     match code {
         Some(code) if code.kind == Kind::Module => Owned::ByModule,
         Some(_) => Owned::Listed,
-        // Since that reading, it may have come.
-        None if owner::outside(kernel, index.owners(), hook.value).is_some() => Owned::Listed,
-        None => Owned::ByNobody,
+        // Since that reading, it may have come. The next pass knows it.
+        None if *late == 0 => Owned::ByNobody,
+        None => {
+            *late -= 1;
+            match owner::outside(kernel, index.owners(), hook.value) {
+                Some(_) => Owned::Listed,
+                None => Owned::ByNobody,
+            }
+        }
     }
 }
 
@@ -282,6 +294,9 @@ pub struct HookCheck {
     /// Pointers of this pass, and lists of which it did not reach the end.
     pointers: u64,
     cut_off: u64,
+    /// Suspects of the source so far; pointers for which owners that came late may be looked for.
+    of_source: u64,
+    late: u32,
     /// Sources that the profile does not describe.
     missing: u64,
     /// The first looks, by the pointers' addresses.
@@ -310,6 +325,7 @@ impl HookCheck {
     ) -> Option<Cursor> {
         let Self { text, sensitive, pass, pointers, first, confirm, collector, stubs, own, .. } =
             self;
+        let (of_source, late, cut_off) = (&mut self.of_source, &mut self.late, &mut self.cut_off);
         let source = self.sources.get(number)?;
         source.visit(kernel, at, &mut |hook| {
             if hook.value == 0 {
@@ -329,10 +345,15 @@ impl HookCheck {
             *pointers += 1;
             let mut see = |wrong, function| {
                 let Hook { object, slot, value, .. } = hook;
+                *of_source += 1;
+                if *of_source > MAX_OF_SOURCE {
+                    *cut_off += 1;
+                    return;
+                }
                 confirm.see(Key { wrong, source: number, object, slot, function }, value);
             };
             let exists = |value| kernel.in_image(value) || index.find(value).is_some();
-            let owned = owned(kernel, index, text, &hook);
+            let owned = owned(kernel, index, text, &hook, late);
             if owned == Owned::ByNobody {
                 // What it was before is what to put back.
                 let known = first.get_mut(&hook.slot);
@@ -446,7 +467,7 @@ impl Make for HookCheck {
     const ABOUT: About =
         About { name: "hooks", wants: WANTS, share: 15, pass_ms: 150, repairs: Repairs::Nothing };
 
-    fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
+    fn make(profile: &Profile<'_>, seed: u64) -> Result<Self, ProfileError> {
         let (sources, missing) = AnySource::all(profile);
         let end = profile.symbol("_etext").unwrap_or(0);
         Ok(Self {
@@ -458,9 +479,11 @@ impl Make for HookCheck {
             pass: 0,
             pointers: 0,
             cut_off: 0,
+            of_source: 0,
+            late: MAX_LATE,
             missing,
             first: BTreeMap::new(),
-            confirm: Confirm::new(PASSES),
+            confirm: Confirm::new(PASSES).seeded(seed),
             stubs: Stubs::new(profile),
             own: None,
             wanted: Vec::new(),
@@ -533,6 +556,7 @@ impl<M: KernelMemory> Check<M> for HookCheck {
             match self.stage {
                 Stage::Rests => {
                     (self.stage, self.pointers, self.cut_off) = (Stage::Owners, 0, 0);
+                    self.late = MAX_LATE;
                     self.pass = self.pass.wrapping_add(1);
                     self.begin_plan();
                 }
@@ -576,7 +600,10 @@ impl<M: KernelMemory> Check<M> for HookCheck {
                 Stage::Source(number, at, parts) => {
                     let next = self.advance(kernel, &index, number, at);
                     self.stage = match next {
-                        None => Stage::Source(number + 1, Cursor::default(), 0),
+                        None => {
+                            self.of_source = 0;
+                            Stage::Source(number + 1, Cursor::default(), 0)
+                        }
                         Some(next) if next.list != at.list => Stage::Source(number, next, 0),
                         Some(next) if parts < MAX_PARTS => Stage::Source(number, next, parts + 1),
                         Some(next) => {

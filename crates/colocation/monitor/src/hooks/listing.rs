@@ -46,13 +46,14 @@ pub fn list<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Result<Hooks, ProfileErr
     let mut all = Hooks { is_complete: true, ..Hooks::default() };
     let Some(mut index) = check.owners.take() else { return Ok(all) };
     while !index.advance(kernel) {}
+    let mut late = u32::MAX;
     for source in check.sources.iter().filter(|source| !source.is_for_plans()) {
         let (mut at, mut parts) = (Some(Cursor::default()), 0);
         while let Some(part) = at {
             let mut seen = Vec::new();
             at = source.visit(kernel, part, &mut |hook| seen.push(hook));
             for hook in seen.iter().filter(|hook| hook.value != 0) {
-                let owned = owned(kernel, &index, &check.text, hook);
+                let owned = owned(kernel, &index, &check.text, hook, &mut late);
                 if owned == Owned::ByKernel {
                     all.own += 1;
                     continue;

@@ -354,6 +354,29 @@ fn more_suspects_than_there_is_room_for_are_counted() {
 }
 
 #[test]
+fn suspects_that_change_at_each_pass_do_not_keep_others_out() {
+    let mut world = World::new();
+    let block = world.object("notifier_block", OBJECT, &[("notifier_call", NOBODY)]);
+    world.set(world.at("atomic_notifier_head", "head", variable("die_chain")), block);
+    world.link(variable("net_namespace_list"), world.at("net", "list", OBJECT + 0x100));
+    let entries = OBJECT + 0x1000;
+    (0..0x1000).for_each(|word| world.set(entries + 8 * word, NOBODY));
+    // A thousand hooks come before the notifier, each pass elsewhere.
+    let found = (0..40).find_map(|pass| {
+        let place = entries + 8 * (pass % 3);
+        let number = world.at("nf_hook_entries", "num_hook_entries", place);
+        world.set(number, 1000);
+        world.set(world.at("net", "nf.hooks_ipv4", OBJECT + 0x100), place);
+        let lines = world.look(1);
+        world.set(number, NOBODY);
+        lines.into_iter().find(|line| !line.contains("netfilter"))
+    });
+    let owner = "0xffffffffc1234560 in no listed module";
+    let line = format!("hidden notifier, die_chain: , 0xffffffffc1234560, {owner}");
+    assert_eq!(found, Some(line));
+}
+
+#[test]
 fn the_first_namespace_is_visited_unlisted() {
     let mut world = World::new();
     let initial = variable("init_net");
