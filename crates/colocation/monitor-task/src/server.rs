@@ -32,6 +32,9 @@ const PROGRESS: u64 = 25;
 const REPAIRS_PER_TICK: usize = 4;
 /// Ticks without transactions, the checks' alone, after one for which the other CPUs did not stand still.
 const BUSY_TICKS: u32 = 7;
+/// Milliseconds without a tick after which Linux may have taken back what explains its writes. In mode `vmm`, the wall
+/// reports ticks that are later than that.
+const LATE_MS: u64 = 250;
 /// Lines after which an open finding is reported again: half of the event ring.
 const REMIND_LINES: u64 = 128;
 /// Findings of a check that are reported again with one heartbeat.
@@ -282,6 +285,9 @@ impl<'k, M: KernelMemory> Server<'k, M> {
         let period = began.wrapping_sub(self.last_tick.replace(began).unwrap_or(began));
         let (mut began, mut slice) = (began, slice);
         if self.sees_writes {
+            if period / self.tsc_khz > LATE_MS {
+                self.entries.iter_mut().for_each(|entry| entry.check.misses_ticks());
+            }
             cause = cause.or(self.judge_writes(kernel, system, began.wrapping_add(slice / 2)));
             let now = system.now();
             slice = slice.saturating_sub(now.wrapping_sub(began));

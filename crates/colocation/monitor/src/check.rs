@@ -169,6 +169,9 @@ pub trait Check<M: KernelMemory> {
     /// From now on, every write to all watched memory is shown; or, if not `all`, some were not.
     fn sees_writes(&mut self, _all: bool) {}
 
+    /// There was no tick for so long that what explains the writes that are shown next may be gone.
+    fn misses_ticks(&mut self) {}
+
     /// Judges writes to watched memory and registers, of any check's, in their order. They are newer than the last
     /// step.
     fn judge_writes(

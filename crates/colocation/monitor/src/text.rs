@@ -106,6 +106,8 @@ struct Watch {
     /// Writes are seen; and the number of passes that look at all pages nevertheless, since some were not judged.
     is_watched: bool,
     whole_passes: u32,
+    /// What explains the writes that are shown before the next step may be gone.
+    is_late: bool,
     /// The look at a page that the last slice did not complete.
     look: Option<FirstLook>,
     /// The page whose closer look was left to the next slice.
@@ -189,6 +191,7 @@ impl TextCheck {
             pace: None,
             is_watched: false,
             whole_passes: 0,
+            is_late: false,
             look: None,
             waiting: None,
             baseline,
@@ -570,6 +573,11 @@ impl<M: KernelMemory> Check<M> for TextCheck {
         self.watch.distrust_writes();
     }
 
+    fn misses_ticks(&mut self) {
+        self.watch.is_late = true;
+        self.watch.distrust_writes();
+    }
+
     fn judge_writes(
         &mut self,
         kernel: &Kernel<'_, M>,
@@ -577,6 +585,10 @@ impl<M: KernelMemory> Check<M> for TextCheck {
         _found: &mut dyn FnMut(Finding),
     ) {
         let Self { layout, records, watch } = self;
+        if watch.is_late {
+            // The two whole passes see what stands.
+            return;
+        }
         let space = writes::linux_space(kernel, layout);
         // The records are read again for the step that follows.
         let mut rules = SiteRules::new(kernel, layout, records, watch.slice + 1);
@@ -619,6 +631,7 @@ impl<M: KernelMemory> Check<M> for TextCheck {
     ) -> Step {
         let Self { layout, records, watch } = self;
         watch.slice += 1;
+        watch.is_late = false;
         if let Some(probes) = &layout.probes {
             watch.slots.note(kernel, probes, watch.slice);
         }

@@ -954,7 +954,7 @@ fn only_a_class_with_repairs_is_left_without_a_word() {
 
 /// A check that names memory, and finds something wrong with each write to it. It keeps what it is told of writes.
 #[derive(Clone, Default)]
-struct Watcher(Rc<RefCell<Vec<bool>>>);
+struct Watcher(Rc<RefCell<Vec<bool>>>, Rc<Cell<u32>>);
 
 impl Check<Nothing> for Watcher {
     fn about(&self) -> &'static About {
@@ -965,6 +965,9 @@ impl Check<Nothing> for Watcher {
     }
     fn sees_writes(&mut self, all: bool) {
         self.0.borrow_mut().push(all);
+    }
+    fn misses_ticks(&mut self) {
+        self.1.set(self.1.get() + 1);
     }
     fn judge_writes(
         &mut self,
@@ -1029,4 +1032,17 @@ fn a_flood_of_writes_ends_with_the_slice_and_losses_are_noted_once() {
     let noted = lines(&b, EVENT_NOTE).iter().filter(|line| line.starts_with("7 writes")).count();
     assert_eq!(noted, 1);
     assert_eq!(watcher.0.take(), [true, false]);
+}
+
+#[test]
+fn checks_are_told_that_ticks_were_missing() {
+    let mut b = Bench::new(true);
+    let watcher = Watcher::default();
+    b.server.add(Box::new(watcher.clone())).expect("room for another check");
+    b.system.sees_writes = true;
+    for (pause, late) in [(0, 0), (0, 0), (100, 0), (300, 1), (0, 1)] {
+        b.system.now.set(b.system.now.get() + pause);
+        b.tick(vec![], Step::Done(1));
+        assert_eq!(watcher.1.get(), late, "after {pause} ms");
+    }
 }

@@ -54,6 +54,22 @@ fn changes_that_are_undone_are_reported() {
     assert_eq!(world.patched(VICTIM + 9, &near(VICTIM + 9, JMP, OTHER + 2)).len(), 1);
 }
 
+/// A probe can have come and gone with its page of slots.
+#[test]
+fn writes_of_a_time_without_ticks_are_left_to_the_passes() {
+    let jump = near(VICTIM + 9, JMP, OTHER + 2);
+    let mut world = World::new();
+    Check::<FakeMemory>::misses_ticks(&mut world.check);
+    world.judge(VICTIM + 9, &jump, SPACE);
+    assert_eq!(world.passes(2), vec![]);
+    world.judge(VICTIM + 9, &jump, SPACE);
+    assert_eq!(world.passes(2).len(), 1, "ticks come again");
+    Check::<FakeMemory>::misses_ticks(&mut world.check);
+    world.judge(VICTIM + 9, &jump, SPACE);
+    world.put(VICTIM + 9, &jump);
+    assert_eq!(world.passes(3)[0].what, "kernel text changed");
+}
+
 #[test]
 fn read_only_data_is_no_code() {
     let mut world = World::new();
