@@ -6,6 +6,7 @@
  */
 #include <linux/binfmts.h>
 #include <linux/if_ether.h>
+#include <linux/input.h>
 #include <linux/kdebug.h>
 #include <linux/keyboard.h>
 #include <linux/kernel.h>
@@ -15,6 +16,7 @@
 #include <linux/netfilter_ipv4.h>
 #include <linux/notifier.h>
 #include <linux/panic_notifier.h>
+#include <linux/rcupdate.h>
 #include <linux/reboot.h>
 #include <linux/skbuff.h>
 #include <linux/string.h>
@@ -119,6 +121,48 @@ struct attack hook_keyboard = {
 	.begin = keyboard_begin,
 	.undo = keyboard_undo,
 	.present = attack_stays,
+};
+
+/* hook-input: the function of the keyboard's handler that gets every event. */
+static struct input_handler *keyboard;
+static void (*event_before)(struct input_handle *handle, unsigned int type, unsigned int code,
+			    int value);
+
+static void look_at_input(struct input_handle *handle, unsigned int type, unsigned int code,
+			  int value)
+{
+	attack_called(&hook_input);
+	event_before(handle, type, code, value);
+}
+
+static int input_begin(struct attack *attack, char *argument)
+{
+	keyboard = (struct input_handler *)symbol("kbd_handler");
+	if (!keyboard)
+		return -ENOENT;
+	event_before = keyboard->event;
+	WRITE_ONCE(keyboard->event, look_at_input);
+	attack_mark(attack, keyboard->name);
+	return 0;
+}
+
+static bool input_present(struct attack *attack)
+{
+	return READ_ONCE(keyboard->event) == look_at_input;
+}
+
+static void input_undo(struct attack *attack)
+{
+	if (input_present(attack))
+		WRITE_ONCE(keyboard->event, event_before);
+	synchronize_rcu();
+}
+
+struct attack hook_input = {
+	.name = "hook-input",
+	.begin = input_begin,
+	.undo = input_undo,
+	.present = input_present,
 };
 
 /* hook-notifier CHAIN: modules that come and go, the machine's end, and others. */

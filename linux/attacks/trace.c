@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Hooks functions of the kernel by its own tracing: kprobes, kretprobes,
- * tracepoints, and a handler of ftrace that leads a call to this module.
+ * tracepoints, breakpoints of the processor, and a handler of ftrace that leads
+ * a call to this module.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
+#include <linux/err.h>
 #include <linux/ftrace.h>
+#include <linux/hw_breakpoint.h>
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
+#include <linux/perf_event.h>
 #include <linux/rcupdate.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
@@ -48,6 +52,46 @@ struct attack hook_kprobe = {
 	.name = "hook-kprobe",
 	.begin = kprobe_begin,
 	.undo = kprobe_undo,
+	.present = attack_stays,
+};
+
+/* hook-breakpoint FUNCTION: a breakpoint of the processor on every CPU. */
+static struct perf_event *__percpu *breakpoints;
+
+static void look_at_breakpoint(struct perf_event *event, struct perf_sample_data *data,
+			       struct pt_regs *regs)
+{
+	attack_called(&hook_breakpoint);
+	/* The instruction runs before the next one is looked at. */
+	regs->flags |= X86_EFLAGS_RF;
+}
+
+static int breakpoint_begin(struct attack *attack, char *argument)
+{
+	struct perf_event_attr settings;
+
+	hw_breakpoint_init(&settings);
+	settings.bp_addr = symbol(argument);
+	settings.bp_len = sizeof(long);
+	settings.bp_type = HW_BREAKPOINT_X;
+	if (!settings.bp_addr)
+		return -ENOENT;
+	breakpoints = register_wide_hw_breakpoint(&settings, look_at_breakpoint, NULL);
+	if (IS_ERR((void __force *)breakpoints))
+		return PTR_ERR((void __force *)breakpoints);
+	attack_mark(attack, argument);
+	return 0;
+}
+
+static void breakpoint_undo(struct attack *attack)
+{
+	unregister_wide_hw_breakpoint(breakpoints);
+}
+
+struct attack hook_breakpoint = {
+	.name = "hook-breakpoint",
+	.begin = breakpoint_begin,
+	.undo = breakpoint_undo,
 	.present = attack_stays,
 };
 

@@ -175,6 +175,8 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
             "sysinfo",
         ],
     ),
+    // /proc/modules and /proc/PID/mounts have functions of these names.
+    ("listings of modules and mounts", &["m_show", "m_start", "m_next"]),
     (
         "modules",
         &[
@@ -183,9 +185,6 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
             "delete_module",
             "do_init_module",
             "load_module",
-            "m_show",
-            "m_start",
-            "m_next",
             "find_module_all",
         ],
     ),
