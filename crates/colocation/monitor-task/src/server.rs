@@ -32,8 +32,7 @@ const PROGRESS: u64 = 25;
 const REPAIRS_PER_TICK: usize = 4;
 /// Ticks without transactions, the checks' alone, after one for which the other CPUs did not stand still.
 const BUSY_TICKS: u32 = 7;
-/// Milliseconds without a tick after which Linux may have taken back what explains its writes. In mode `vmm`, the wall
-/// reports ticks that are later than that.
+/// Milliseconds without a tick after which Linux may have taken back what explains its writes.
 const LATE_MS: u64 = 250;
 /// Lines after which an open finding is reported again: half of the event ring.
 const REMIND_LINES: u64 = 128;
