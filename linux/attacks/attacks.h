@@ -45,7 +45,7 @@ extern struct attack gain_root, gain_kernels, gain_written, lift_filter;
 extern struct attack redirect_program, lift_protection;
 extern struct attack hook_seq, hook_proc, hook_directory, hook_terminal;
 extern struct attack forge_number, share_pid, forge_pid, forge_leader, fake_leader;
-extern struct attack hide_first, hide_group;
+extern struct attack hide_first;
 extern struct attack evade;
 
 /*

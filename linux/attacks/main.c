@@ -53,7 +53,7 @@ static struct attack *const attacks[] = {
 	&redirect_program, &lift_protection,
 	&hook_seq, &hook_proc, &hook_directory, &hook_terminal,
 	&forge_number, &share_pid, &forge_pid, &forge_leader, &fake_leader,
-	&hide_first, &hide_group,
+	&hide_first,
 	&evade,
 };
 
