@@ -265,6 +265,8 @@ struct First {
     /// What tells the object from another one in the same memory.
     stamp: u64,
     value: u64,
+    /// The object, by the lower half of its address, that owned what `value` leads to; 0 for the kernel's image.
+    home: u32,
     /// The last pass that saw it.
     pass: u32,
 }
@@ -352,7 +354,10 @@ impl HookCheck {
                 }
                 confirm.see(Key { wrong, source: number, object, slot, function }, value);
             };
-            let exists = |value| kernel.in_image(value) || index.find(value).is_some();
+            let home = |value| match index.find(value) {
+                _ if kernel.in_image(value) => Some(0),
+                owner => owner.map(|code| code.object as u32),
+            };
             let owned = owned(kernel, index, text, &hook, late);
             if owned == Owned::ByNobody {
                 // What it was before is what to put back.
@@ -366,23 +371,26 @@ impl HookCheck {
                     see(Wrong::Sensitive, function);
                 }
             }
-            if let Some(stamp) = hook.stamp {
-                let new = First { stamp, value: hook.value, pass: *pass };
-                let is_full = first.len() >= MAX_FIRST;
-                match first.get_mut(&hook.slot) {
-                    // Of a module that is gone, the object is gone, too.
-                    Some(known)
-                        if known.stamp == stamp
-                            && (known.value == hook.value || exists(known.value)) =>
-                    {
-                        known.pass = *pass;
-                        if known.value != hook.value {
-                            see(Wrong::Changed, 0);
-                        }
+            let Some(stamp) = hook.stamp else { return };
+            let is_full = first.len() >= MAX_FIRST;
+            match first.get_mut(&hook.slot) {
+                Some(known) if known.stamp == stamp && known.value == hook.value => {
+                    known.pass = *pass;
+                }
+                // Of a module that is gone, the object is gone, too, and its memory may be another's.
+                Some(known) if known.stamp == stamp && home(known.value) == Some(known.home) => {
+                    known.pass = *pass;
+                    see(Wrong::Changed, 0);
+                }
+                known => {
+                    // An owner that came since the last reading is known to the next pass.
+                    let Some(home) = home(hook.value) else { return };
+                    let new = First { stamp, value: hook.value, home, pass: *pass };
+                    match known {
+                        Some(other) => *other = new,
+                        None if is_full => {}
+                        None => drop(first.insert(hook.slot, new)),
                     }
-                    Some(other) => *other = new,
-                    None if is_full => {}
-                    None => drop(first.insert(hook.slot, new)),
                 }
             }
         })

@@ -322,6 +322,25 @@ fn a_place_of_a_module_that_went_is_anothers() {
 }
 
 #[test]
+fn a_place_of_a_module_whose_memory_is_anothers_now_is_anothers() {
+    let mut world = World::new();
+    world.set(MODULE + 144, OBJECT);
+    let place = variable("inet_protos") + 8 * 132;
+    world.set(place, OBJECT);
+    assert_eq!(world.look(PASSES), [""; 0]);
+    // The module leaves, another one comes, and takes both.
+    let other = MODULE + 0x1000;
+    for word in 0..0x200 {
+        world.set(other + word * 8, world.memory.get(fake::physical(MODULE + word * 8)));
+    }
+    world.link(MODULES, other);
+    world.set(place, OBJECT + 0x100);
+    assert_eq!(world.look(2 * PASSES), [""; 0]);
+    world.set(place, OBJECT + 0x200);
+    assert_eq!(world.look(PASSES).len(), 1);
+}
+
+#[test]
 fn a_pointer_that_always_leads_elsewhere_is_found() {
     let mut world = World::new();
     world.link(variable("formats"), world.at("linux_binfmt", "lh", OBJECT));
