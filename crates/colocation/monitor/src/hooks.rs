@@ -9,6 +9,7 @@ mod breakpoints;
 mod devices;
 mod diagnoses;
 mod files;
+mod first;
 mod formats;
 mod hrtimers;
 mod inputs;
@@ -44,11 +45,11 @@ use crate::memory::KernelMemory;
 use crate::owner::{self, Kind, OwnerIndex, Owners};
 use crate::profile::requirements::Wants;
 use crate::profile::{Profile, ProfileError};
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
+use first::{First, FirstLooks};
 use kyozon_abi::layer::RepairWord;
 use plan::Collector;
 use sensitive::Sensitive;
@@ -59,8 +60,6 @@ use stubs::Stubs;
 const PACE: u32 = 20;
 /// Passes in a row that confirm a suspect.
 const PASSES: u32 = 2;
-/// Maximum number of pointers that are compared with the first look.
-const MAX_FIRST: usize = 1 << 14;
 /// Maximum number of owners whose hooks are to be taken out, and of plans for it that wait.
 const MAX_PLANS: usize = 8;
 /// Maximum number of suspects of a source in a pass, and of pointers in a pass that are looked for among owners that
@@ -259,18 +258,6 @@ impl Key {
     }
 }
 
-/// A pointer as it was when its object was seen first.
-#[derive(Clone, Copy, Debug)]
-struct First {
-    /// What tells the object from another one in the same memory.
-    stamp: u64,
-    value: u64,
-    /// The object, by the lower half of its address, that owned what `value` leads to; 0 for the kernel's image.
-    home: u32,
-    /// The last pass that saw it.
-    pass: u32,
-}
-
 /// Where a pass is.
 #[derive(Clone, Copy, Debug)]
 enum Stage {
@@ -301,8 +288,7 @@ pub struct HookCheck {
     late: u32,
     /// Sources that the profile does not describe.
     missing: u64,
-    /// The first looks, by the pointers' addresses.
-    first: BTreeMap<u64, First>,
+    first: FirstLooks,
     confirm: Confirm<Key>,
     stubs: Stubs,
     /// What the cokernel's own module has, by the first reading of the owners: whoever blames it gets no plan. `None`
@@ -361,7 +347,7 @@ impl HookCheck {
             let owned = owned(kernel, index, text, &hook, late);
             if owned == Owned::ByNobody {
                 // What it was before is what to put back.
-                let known = first.get_mut(&hook.slot);
+                let known = first.follow(hook.slot);
                 let known = known.filter(|known| Some(known.stamp) == hook.stamp);
                 known.into_iter().for_each(|known| known.pass = *pass);
                 return see(Wrong::Hidden, 0);
@@ -372,8 +358,7 @@ impl HookCheck {
                 }
             }
             let Some(stamp) = hook.stamp else { return };
-            let is_full = first.len() >= MAX_FIRST;
-            match first.get_mut(&hook.slot) {
+            match first.follow(hook.slot) {
                 Some(known) if known.stamp == stamp && known.value == hook.value => {
                     known.pass = *pass;
                 }
@@ -388,8 +373,7 @@ impl HookCheck {
                     let new = First { stamp, value: hook.value, home, pass: *pass };
                     match known {
                         Some(other) => *other = new,
-                        None if is_full => {}
-                        None => drop(first.insert(hook.slot, new)),
+                        None => first.insert(hook.slot, new),
                     }
                 }
             }
@@ -464,7 +448,7 @@ impl HookCheck {
             Wrong::Changed => Finding {
                 what: CHANGED.into(),
                 symbol: source.symbol(kernel, key.object),
-                expected: nearby(self.first.get(&key.slot)?.value),
+                expected: nearby(self.first.get(key.slot)?.value),
                 ..finding
             },
         })
@@ -490,7 +474,7 @@ impl Make for HookCheck {
             of_source: 0,
             late: MAX_LATE,
             missing,
-            first: BTreeMap::new(),
+            first: FirstLooks::default(),
             confirm: Confirm::new(PASSES).seeded(seed),
             stubs: Stubs::new(profile),
             own: None,
@@ -582,8 +566,7 @@ impl<M: KernelMemory> Check<M> for HookCheck {
                     // of a module's may be empty, and get another module's.
                     let pass = self.pass;
                     let stays = |slot, value| kernel.in_image(slot) && kernel.in_image(value);
-                    self.first
-                        .retain(|slot, first| first.pass == pass || stays(*slot, first.value));
+                    self.first.retain(|slot, first| first.pass == pass || stays(slot, first.value));
                     self.confirm.end_look();
                     self.end_plan(kernel, &index);
                     if self.confirm.is_waiting() || !self.wanted.is_empty() {

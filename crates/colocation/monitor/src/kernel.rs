@@ -29,13 +29,16 @@ pub struct Kernel<'a, M> {
     pub memory: &'a M,
     /// Start and length of the direct map of all physical memory; the length is 0 if they could not be read.
     direct: (u64, u64),
+    /// Start and length of the image.
+    image: (u64, u64),
 }
 
 impl<'a, M: KernelMemory> Kernel<'a, M> {
     /// The kernel with `profile` in `memory`. The bounds of the direct map are read here, once: Linux sets them at
     /// boot, and every translation needs them.
     pub fn new(profile: &'a Profile<'a>, memory: &'a M) -> Self {
-        let mut kernel = Self { profile, memory, direct: (0, 0) };
+        let image = (profile.text_base(), profile.image_end().saturating_sub(profile.text_base()));
+        let mut kernel = Self { profile, memory, direct: (0, 0), image };
         let variable = |symbol: Option<u64>, default| match symbol {
             Some(symbol) => kernel.image_word(symbol),
             None => Some(default),
@@ -70,16 +73,17 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         if inside < bytes {
             return Some(inside);
         }
+        let (start, bytes) = self.image;
+        let inside = address.wrapping_sub(start);
+        if inside < bytes {
+            return Some(inside + self.profile.text_physical());
+        }
         self.physical_elsewhere(address)
     }
 
-    /// The same, outside of the direct map.
+    /// The same, outside of the direct map and of the image.
     #[inline(never)]
     fn physical_elsewhere(&self, address: u64) -> Option<u64> {
-        let profile = self.profile;
-        if self.in_image(address) {
-            return Some(address - profile.text_base() + profile.text_physical());
-        }
         if address < KERNEL_HALF {
             return None;
         }
@@ -160,6 +164,26 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         self.array(address).map(u64::from_le_bytes)
     }
 
+    /// Calls `see` with the address of each of the `count` words from `address` on, a multiple of 8, and the word. Those
+    /// that are not mapped or not readable are left out.
+    pub(crate) fn words(&self, address: u64, count: u64, mut see: impl FnMut(u64, u64)) {
+        let (mut at, end) = (address, address.saturating_add(8 * count));
+        while at < end {
+            let (offset, behind) =
+                (at % PAGE_BYTES, (at | (PAGE_BYTES - 1)).saturating_add(1).min(end));
+            let words = (offset / 8) as usize..(offset + (behind - at)) as usize / 8;
+            let page = self
+                .located(at)
+                .and_then(|physical| self.memory.part(physical - offset, words.clone()));
+            for (number, word) in
+                page.and_then(|page| page.get(words)).into_iter().flatten().enumerate()
+            {
+                see(at + 8 * number as u64, word.load(Relaxed));
+            }
+            at = behind;
+        }
+    }
+
     /// The unsigned integer of 1, 2, 4 or 8 `bytes` at `address`; `None` for other sizes.
     pub fn uint(&self, address: u64, bytes: u64) -> Option<u64> {
         match bytes {
@@ -218,7 +242,8 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
 
     /// Whether `address` lies in the kernel's image, between `_text` and `_end`.
     pub fn in_image(&self, address: u64) -> bool {
-        (self.profile.text_base()..self.profile.image_end()).contains(&address)
+        let (start, bytes) = self.image;
+        address.wrapping_sub(start) < bytes
     }
 }
 

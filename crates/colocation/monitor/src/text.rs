@@ -124,7 +124,7 @@ struct Watch {
 /// what writes without the processor.
 const WATCHED_PARTS: u64 = 8;
 /// Milliseconds that a pass takes, and the same if writes are seen.
-const PASS_MS: u64 = 750;
+const PASS_MS: u64 = 650;
 const WATCHED_PASS_MS: u64 = 500;
 /// Milliseconds of a step where there is no clock: the default.
 const STEP_MS: u64 = 10;

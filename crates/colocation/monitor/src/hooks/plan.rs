@@ -3,14 +3,14 @@
 //! The owner is a listed module, or nobody: then it is the code around an address, as far as it is mapped. Between two
 //! modules, there is a page without memory.
 
+use super::first::FirstLooks;
 use super::stubs::Stubs;
-use super::{AnySource, First, Hook, Target};
+use super::{AnySource, Hook, Target};
 use crate::disarm::{Culprit, Left, Plan, Removal, MAX_HOOKS};
 use crate::finding::Repair;
 use crate::kernel::Kernel;
 use crate::memory::{mixed, KernelMemory, PAGE_BYTES};
 use crate::owner::{self, Kind, OwnerIndex};
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -218,7 +218,7 @@ impl Collector {
         (number, source, stubs): (usize, &AnySource, &Stubs),
         hook: Hook,
         is_sensitive: bool,
-        first: &BTreeMap<u64, First>,
+        first: &FirstLooks,
     ) {
         if !self.owns(kernel, index, hook.value, hook.target) {
             return;
@@ -231,7 +231,7 @@ impl Collector {
             return;
         }
         let first = hook.stamp.and_then(|stamp| {
-            first.get(&hook.slot).filter(|first| first.stamp == stamp).map(|first| first.value)
+            first.get(hook.slot).filter(|first| first.stamp == stamp).map(|first| first.value)
         });
         let before = first.filter(|&before| {
             let is_listed = || index.find(before).is_some();

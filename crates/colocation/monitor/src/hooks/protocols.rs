@@ -59,12 +59,14 @@ impl Source for Protocols {
         see: &mut dyn FnMut(Hook),
     ) -> Option<Cursor> {
         let (table, functions) = self.tables.get(at.list as usize)?;
-        for entry in (0..PROTOCOLS).map(|number| table + 8 * number) {
-            let Some(object) = kernel.u64(entry).filter(|&object| object != 0) else { continue };
+        kernel.words(*table, PROTOCOLS, |entry, object| {
+            if object == 0 {
+                return;
+            }
             // Linux replaces none by another one.
             Hook::data(kernel, entry, 0).into_iter().for_each(|hook| see(hook.fixed(0)));
             see_functions(kernel, object, functions.iter().copied(), see);
-        }
+        });
         Some(at.next_list())
     }
 }

@@ -1017,7 +1017,7 @@ fn memory_of_any_content_ends_every_pass() {
         let mut budget = fake::CallBudget(bound);
         let step = world.check.step(&kernel, &mut budget, &mut |_| {}, &mut 0);
         assert!(matches!(step, Step::Done(_)));
-        assert!(world.check.first.len() <= MAX_FIRST);
+        assert!(world.check.first.len() <= first::MAX_FIRST);
     }
 }
 

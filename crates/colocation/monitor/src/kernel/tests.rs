@@ -96,6 +96,27 @@ fn other_addresses_go_through_page_tables() {
 }
 
 #[test]
+fn words_are_read_across_pages_and_those_that_cannot_be_are_left_out() {
+    let bytes = profile(&symbols(), &[]);
+    let profile = Profile::decode(&bytes).unwrap();
+    let memory = memory();
+    let kernel = Kernel::new(&profile, &memory);
+    let words = |physical: u64, count| {
+        let mut seen = Vec::new();
+        kernel.words(kernel.direct(physical), count, |address, word| seen.push((address, word)));
+        seen
+    };
+    let first = 0x4000 - 16;
+    (0..4).for_each(|n| memory.set(first + 8 * n, n + 1));
+    let expected: Vec<_> = (0..4).map(|n| (kernel.direct(first + 8 * n), n + 1)).collect();
+    assert_eq!(words(first, 4), expected);
+    // The memory's end.
+    let last = memory.bytes() - 8;
+    memory.set(last, 7);
+    assert_eq!(words(last, 3), [(kernel.direct(last), 7)]);
+}
+
+#[test]
 fn damaged_page_tables_are_survived() {
     let bytes = profile(&symbols(), &[]);
     let profile = Profile::decode(&bytes).unwrap();
