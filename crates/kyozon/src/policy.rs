@@ -1,5 +1,5 @@
 //! The operator's policy as a file: a line for each class of findings, and one with the modules that may hook sensitive
-//! functions.
+//! functions, and the BPF programs that may call sensitive helpers.
 
 use anyhow::{anyhow, bail, Context, Result};
 use kyozon_monitor::class::Class;
@@ -8,11 +8,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 use toml::{Table, Value};
 
-/// The key of the modules that may hook sensitive functions.
+/// The key of the modules and BPF programs that may do what is sensitive.
 const ALLOWED: &str = "allow-sensitive-hooks";
 
 /// The policy in `bytes`, the content of `path`: TOML, with a class as each key and an action as its value. Classes
-/// without a line have the default's action. `allow-sensitive-hooks` has a list of modules.
+/// without a line have the default's action. `allow-sensitive-hooks` has a list of
+/// modules and BPF programs.
 ///
 /// # Errors
 ///
@@ -67,10 +68,11 @@ fn allow(policy: &mut Policy, value: &Value) -> Result<()> {
         let name = name.as_str().ok_or_else(wrong)?;
         policy.allow(name).map_err(|error| match error {
             NotAllowed::NoName => anyhow!(
-                "{ALLOWED}: no module has the name {name:?}: use the first word of a line of /proc/modules"
+                "{ALLOWED}: no module or BPF program has the name {name:?}: use the first word of a line of \
+                 /proc/modules, or a name of kyozon inspect bpf"
             ),
             NotAllowed::TooMany => {
-                anyhow!("{ALLOWED}: there is room for {} modules", Policy::MAX_ALLOWED)
+                anyhow!("{ALLOWED}: there is room for {} names", Policy::MAX_ALLOWED)
             }
         })?;
     }
@@ -141,10 +143,13 @@ mod tests {
             ("\"hook.modified\" = \"disarm\"", "hook.modified: it blames no module"),
             ("allow-sensitive-hooks = 'a'", "allow-sensitive-hooks: it is not a list of words"),
             ("allow-sensitive-hooks = [1]", "allow-sensitive-hooks: it is not a list of words"),
-            ("allow-sensitive-hooks = ['a-b']", "no module has the name \"a-b\": use the first"),
+            (
+                "allow-sensitive-hooks = ['a-b']",
+                "no module or BPF program has the name \"a-b\": use the first",
+            ),
             (
                 "allow-sensitive-hooks = ['a','b','c','d','e','f','g','h','i']",
-                "allow-sensitive-hooks: there is room for 8 modules",
+                "allow-sensitive-hooks: there is room for 8 names",
             ),
         ] {
             let error = refused(text);

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 /*
- * Loads a BPF program that only returns 0 and attaches it, without a library.
+ * Loads a BPF program that returns 0, and attaches it, without a library.
  *
  *   bpf tracepoint NAME MS	to a raw tracepoint, for MS milliseconds
  *   bpf entry FUNCTION MS	to a function's first instruction, through a trampoline
  *   bpf exit FUNCTION MS	to a function's return, through a trampoline
  *   bpf both FUNCTION MS	to its entry, then another to its return, which rewrites the trampoline
+ *   bpf writer NAME MS		to a raw tracepoint; it writes a word to address 0 of the process
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/btf.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,18 +88,25 @@ static unsigned function_type(const char *name)
 	exit(1);
 }
 
-/* Loads "return 0". */
-static int load(int type, int attach, unsigned to)
+/* Loads "return 0", after a write to the memory of the process if it "writes". */
+static int load(int type, int attach, unsigned to, bool writes)
 {
 	static char log[4096];
-	struct bpf_insn program[] = {
+	const struct bpf_insn program[] = {
+		{ .code = BPF_ST | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_10, .off = -8 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_1 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_X, .dst_reg = BPF_REG_2, .src_reg = BPF_REG_10 },
+		{ .code = BPF_ALU64 | BPF_ADD | BPF_K, .dst_reg = BPF_REG_2, .imm = -8 },
+		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_3, .imm = 8 },
+		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_probe_write_user },
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0 },
 		{ .code = BPF_JMP | BPF_EXIT },
 	};
+	const int skipped = writes ? 0 : 6;
 	union bpf_attr with = {
 		.prog_type = type,
-		.insns = (uintptr_t)program,
-		.insn_cnt = 2,
+		.insns = (uintptr_t)(program + skipped),
+		.insn_cnt = sizeof program / sizeof *program - skipped,
 		.license = (uintptr_t) "GPL",
 		.log_buf = (uintptr_t)log,
 		.log_size = sizeof log,
@@ -132,16 +141,18 @@ int main(int argc, char **argv)
 		return 2;
 	unsigned time = 1000 * atoi(argv[3]);
 
-	if (!strcmp(argv[1], "tracepoint")) {
-		files[0] = attach(load(BPF_PROG_TYPE_RAW_TRACEPOINT, 0, 0), argv[2]);
+	bool writes = !strcmp(argv[1], "writer");
+
+	if (writes || !strcmp(argv[1], "tracepoint")) {
+		files[0] = attach(load(BPF_PROG_TYPE_RAW_TRACEPOINT, 0, 0, writes), argv[2]);
 	} else {
 		unsigned to = function_type(argv[2]);
 
 		if (strcmp(argv[1], "exit"))
-			files[0] = attach(load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, to), NULL);
+			files[0] = attach(load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FENTRY, to, false), NULL);
 		usleep(time / 2);
 		if (strcmp(argv[1], "entry"))
-			files[1] = attach(load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT, to), NULL);
+			files[1] = attach(load(BPF_PROG_TYPE_TRACING, BPF_TRACE_FEXIT, to, false), NULL);
 	}
 	usleep(time);
 	close(files[0]);

@@ -692,13 +692,14 @@ struct Cause {
     name: String,
 }
 
-/// Whether the operator knows of it: a module of the policy hooks sensitive functions.
+/// Whether the operator knows of it: a module or a BPF program of the policy does what is sensitive.
 fn is_allowed(finding: &Finding, policy: &Policy) -> bool {
-    finding.class == Class::HookSensitive
-        && finding
-            .owner
-            .strip_prefix("module ")
-            .is_some_and(|module| policy.allowed().any(|name| name == module))
+    let owner = match finding.class {
+        Class::HookSensitive => finding.owner.strip_prefix("module "),
+        Class::BpfProgramSensitive => finding.owner.strip_prefix("bpf "),
+        _ => None,
+    };
+    owner.is_some_and(|owner| policy.allowed().any(|name| name == owner))
 }
 
 /// Whether a finding is about the image of the crash kernel.

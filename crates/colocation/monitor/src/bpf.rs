@@ -21,7 +21,7 @@ use crate::profile::{Profile, ProfileError};
 use crate::walk::XArrayEntry;
 use alloc::format;
 use alloc::vec::Vec;
-use code::{Codes, Place, CHANGED};
+use code::{Codes, Place, CHANGED, SENSITIVE};
 use layout::Layout;
 
 /// Steps from the beginning of one pass to that of the next.
@@ -226,7 +226,7 @@ impl Make for BpfCheck {
             index_is_cut: false,
             not_indexed: Confirm::new(PASSES),
             not_listed: Confirm::new(PASSES),
-            codes: Codes::new(PASSES),
+            codes: Codes::new(profile, PASSES),
             pace: Pace::every(PACE),
             coverage: Coverage { learning: true, ..Coverage::default() },
         })
@@ -244,12 +244,14 @@ impl<M: KernelMemory> Check<M> for BpfCheck {
 
     fn waiting(&self) -> u64 {
         let hidden = self.not_indexed.waiting().chain(self.not_listed.waiting());
-        hidden.chain(self.codes.changed.waiting()).count() as u64
+        let Codes { changed, sensitive, .. } = &self.codes;
+        hidden.chain(changed.waiting()).chain(sensitive.waiting()).count() as u64
     }
 
     fn stands(&self, what: &str, address: u64) -> bool {
         let is = |(at, _)| at == address;
         what == CHANGED && self.codes.changed.stands(is)
+            || what == SENSITIVE && self.codes.sensitive.stands(is)
             || what == HIDDEN && (self.not_indexed.stands(is) || self.not_listed.stands(is))
     }
 
@@ -280,11 +282,17 @@ impl<M: KernelMemory> Check<M> for BpfCheck {
                 let due = confirm.take().into_iter();
                 due.for_each(|((aux, id), _)| found(finding(kernel, &layout, missing, aux, id)));
             }
-            for ((start, id), _) in self.codes.changed.take() {
-                let program = self.indexed.iter().find(|(other, _)| *other == id);
+            let Self { codes, indexed, .. } = self;
+            let name = |id| {
+                let program = indexed.iter().find(|(other, _)| *other == id);
                 let name = program.and_then(|(_, aux)| layout.name(kernel, *aux));
-                let name = name.unwrap_or_else(|| "without a name".into());
-                self.codes.finding(kernel, &name, start, id).into_iter().for_each(&mut *found);
+                name.unwrap_or_else(|| "without a name".into())
+            };
+            for ((start, id), _) in codes.changed.take() {
+                codes.finding(kernel, &name(id), start, id).into_iter().for_each(&mut *found);
+            }
+            for ((start, id), _) in codes.sensitive.take() {
+                codes.sensitive_finding(&name(id), start, id).into_iter().for_each(&mut *found);
             }
         }
         self.layout = Some(layout);

@@ -107,6 +107,8 @@ classes! {
     BpfProgramHidden = "bpf.program-hidden";
     /// The code of a BPF program differs from its first look.
     BpfProgramModified = "bpf.program-modified";
+    /// A BPF program can write to the memory of processes, or decide what functions return.
+    BpfProgramSensitive = "bpf.program-sensitive";
     /// Code of a listed module differs from its first look.
     ModuleTextModified = "module.text.modified";
     /// The image of the crash kernel, or the way to it, differs from its first look.

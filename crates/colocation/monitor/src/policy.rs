@@ -81,7 +81,7 @@ pub enum Unsuitable {
     NoModule,
 }
 
-/// Why a module cannot be allowed to hook sensitive functions.
+/// Why a module or BPF program cannot be allowed to do what is sensitive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotAllowed {
     /// Linux has no module with such a name.
@@ -125,7 +125,8 @@ impl Policy {
         self.actions[class as usize]
     }
 
-    /// Allows the module called `name`, as in Linux's list of modules, to hook sensitive functions.
+    /// Allows the module called `name`, as in Linux's list of modules, to hook sensitive functions, or the BPF program
+    /// whose code has this name to call sensitive helpers.
     ///
     /// # Errors
     ///
@@ -197,9 +198,9 @@ impl Policy {
     }
 }
 
-/// The name of a module in the bytes of a policy; `None` if no module has such a name.
+/// The name of a module or BPF program in the bytes of a policy; `None` if none has such a name.
 fn encoded(name: &str) -> Option<Name> {
-    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
     let mut bytes = [0; NAME_BYTES];
     let fits = (1..NAME_BYTES).contains(&name.len()) && name.as_bytes().iter().all(is_of_name);
     bytes.get_mut(..name.len()).filter(|_| fits)?.copy_from_slice(name.as_bytes());

@@ -102,7 +102,8 @@ pub fn techniques(class: Class) -> &'static [&'static str] {
         | Class::ModuleTextModified
         | Class::ReadOnlyWritable
         | Class::CrashKernelModified
-        | Class::BpfProgramModified => &[ROOTKIT],
+        | Class::BpfProgramModified
+        | Class::BpfProgramSensitive => &[ROOTKIT],
         Class::ProcessHidden | Class::BpfProgramHidden => &[ROOTKIT, HIDE_ARTIFACTS],
         Class::HookHidden | Class::HookSensitive => &[ROOTKIT, MODULE],
         Class::ModuleHidden => &[ROOTKIT, MODULE, HIDE_ARTIFACTS],

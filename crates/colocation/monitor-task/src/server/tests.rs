@@ -792,17 +792,22 @@ fn what_a_restart_starts_is_looked_at_before() {
 }
 
 #[test]
-fn an_allowed_module_may_hook_sensitive_functions_only() {
+fn what_is_allowed_is_nothing_but_sensitive() {
     let mut b = learned(Action::Report);
     b.server.policy.allow("falcon").expect("a module's name");
+    b.server.policy.allow("bpf_prog_6deef7357e7b4530_a.b").expect("a program's name");
     let hook =
         |class, owner: &str| Finding { address: 0x200, owner: owner.into(), ..Finding::new(class) };
     b.tick(vec![hook(Class::HookSensitive, "module falcon")], Step::Done(1));
+    let program = "bpf bpf_prog_6deef7357e7b4530_a.b";
+    b.tick(vec![hook(Class::BpfProgramSensitive, program)], Step::Done(1));
     assert_eq!((b.kinds(), b.server.findings()), (vec![], 0));
     for (class, owner) in [
         (Class::HookSensitive, "module falcon2"),
         (Class::HookSensitive, "falcon"),
         (Class::HookModified, "module falcon"),
+        (Class::BpfProgramSensitive, "bpf falcon2"),
+        (Class::BpfProgramModified, program),
     ] {
         b.system.lines.clear();
         b.tick(vec![hook(class, owner)], Step::Done(1));

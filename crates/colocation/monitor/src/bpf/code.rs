@@ -3,6 +3,8 @@
 //! Linux patches five bytes: at the beginning of a function, where other programs attach to it, and where the program's
 //! table of tail calls says. It writes no-operations there, and calls and jumps to code of BPF's. A program keeps its
 //! ID, and no other one gets it. Linux calls a program through a pointer, which leads to the listed code and stays.
+//!
+//! A program calls Linux's helpers directly. By two of them, it can deceive processes as a rootkit in the kernel can.
 
 use super::layout::Layout;
 use crate::class::Class;
@@ -10,6 +12,7 @@ use crate::confirm::Confirm;
 use crate::finding::{hex, Finding};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
+use crate::profile::Profile;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -39,6 +42,13 @@ const MAX_TAIL_CALLS: u64 = 1 << 10;
 const SHOWN: usize = 8;
 
 pub(super) const CHANGED: &str = "BPF program changed";
+pub(super) const SENSITIVE: &str = "sensitive BPF program";
+
+/// Helpers by which a program changes more than its own data, and what they do.
+const HELPERS: [(&str, &str); 2] = [
+    ("bpf_probe_write_user", "writes to the memory of processes"),
+    ("bpf_override_return", "decides what functions return"),
+];
 
 /// A change of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +82,8 @@ struct Copy {
     /// Whether this pass found a breakpoint where Linux patches, and passes in a row that did.
     has_breakpoint: bool,
     breakpoints: u32,
+    /// The number of the first sensitive helper that it calls.
+    helper: Option<usize>,
 }
 
 /// Where the walk over all code is: the place of the program, the number of the function, and the offset in its code.
@@ -95,13 +107,16 @@ pub(super) struct Codes {
     listed: Vec<(u64, u64)>,
     /// Changed functions: where each begins, and the ID of its program.
     pub changed: Confirm<(u64, u64)>,
+    /// The addresses of [`HELPERS`], and the functions that call one.
+    helpers: [Option<u64>; HELPERS.len()],
+    pub sensitive: Confirm<(u64, u64)>,
     /// Functions of this pass that are not judged.
     pub unjudged: u64,
 }
 
 impl Codes {
     /// No copies; `passes` passes in a row confirm a change.
-    pub fn new(passes: u32) -> Self {
+    pub fn new(profile: &Profile<'_>, passes: u32) -> Self {
         let changed = Confirm::new(passes);
         Self {
             copies: Vec::new(),
@@ -109,6 +124,8 @@ impl Codes {
             list_is_cut: false,
             listed: Vec::new(),
             changed,
+            helpers: HELPERS.map(|(helper, _)| profile.symbol(helper)),
+            sensitive: Confirm::new(passes),
             unjudged: 0,
         }
     }
@@ -189,6 +206,9 @@ impl Codes {
         };
         let copy = self.copies.get_mut(at)?;
         copy.is_there = true;
+        if copy.helper.is_some() && place.offset == 0 {
+            self.sensitive.see((copy.start, id), 0);
+        }
         let called = match place.function {
             0 => layout.entry(kernel, id).unwrap_or(0),
             _ => copy.start,
@@ -208,6 +228,9 @@ impl Codes {
                 return None;
             }
             copy.bytes.extend_from_slice(&part);
+            // The last bytes of the part before can begin a call.
+            let from = from.saturating_sub(SITE - 1);
+            copy.helper = copy.helper.or_else(|| called_of(&self.helpers, copy, from));
             // What is copied is compared in the next pass.
             if copy.bytes.len() < length {
                 return Some(0);
@@ -250,6 +273,7 @@ impl Codes {
             changed: None,
             has_breakpoint: false,
             breakpoints: 0,
+            helper: None,
         };
         self.size += length;
         self.copies.insert(place, new);
@@ -302,11 +326,8 @@ impl Codes {
 
     /// Whether Linux writes `code` at places that it patches.
     fn is_patch(&self, address: u64, code: &[u8; SITE]) -> bool {
-        let [first, a, b, c, d] = *code;
-        let distance = i64::from(i32::from_le_bytes([a, b, c, d])) as u64;
-        let target = address.wrapping_add(SITE as u64).wrapping_add(distance);
-        let leads = matches!(first, CALL | JMP);
-        *code == NOP || leads && (self.list_is_cut || self.is_listed(target))
+        let leads = matches!(code[0], CALL | JMP);
+        *code == NOP || leads && (self.list_is_cut || self.is_listed(target(address, code)))
     }
 
     /// Ends a pass over the programs `indexed`; `is_cut`: there are more, which acquits nobody.
@@ -318,8 +339,10 @@ impl Codes {
         is_cut: bool,
     ) {
         if is_cut {
+            self.sensitive.end_look_at(|_| false);
             return self.changed.end_look_at(|_| false);
         }
+        self.sensitive.end_look();
         let Self { copies, size, changed, .. } = self;
         copies.retain_mut(|copy| {
             if copy.is_there {
@@ -340,6 +363,25 @@ impl Codes {
         changed.end_look();
     }
 
+    /// The copy of the function of program `id` that begins at `start`.
+    fn copy(&self, start: u64, id: u64) -> Option<&Copy> {
+        self.copies.iter().find(|copy| (copy.start, copy.id) == (start, id))
+    }
+
+    /// The words for the function that begins at `start` and calls a sensitive helper; `None` if it is gone.
+    pub fn sensitive_finding(&self, name: &str, start: u64, id: u64) -> Option<Finding> {
+        let copy = self.copy(start, id)?;
+        let (helper, does) = HELPERS.get(copy.helper?)?;
+        Some(Finding {
+            what: SENSITIVE.into(),
+            address: start,
+            symbol: format!("{name}{}, ID {id}", copy.name_of_function()),
+            found: format!("a call of {helper}, which {does}"),
+            owner: format!("bpf {name}"),
+            ..Finding::new(Class::BpfProgramSensitive)
+        })
+    }
+
     /// The words for the changed function that begins at `start`; `None` if it is gone.
     pub fn finding<M: KernelMemory>(
         &self,
@@ -348,11 +390,8 @@ impl Codes {
         start: u64,
         id: u64,
     ) -> Option<Finding> {
-        let copy = self.copies.iter().find(|copy| (copy.start, copy.id) == (start, id))?;
-        let function = match copy.function {
-            0 => String::new(),
-            number => format!(", function {}", number - 1),
-        };
+        let copy = self.copy(start, id)?;
+        let function = copy.name_of_function();
         let (place, expected, found) = match copy.changed? {
             Change::Code(at) => {
                 let old = copy.bytes.get(at..(at + SHOWN).min(copy.bytes.len()))?;
@@ -377,6 +416,34 @@ impl Codes {
             ..Finding::new(Class::BpfProgramModified)
         })
     }
+}
+
+impl Copy {
+    /// What follows its program's name.
+    fn name_of_function(&self) -> String {
+        match self.function {
+            0 => String::new(),
+            number => format!(", function {}", number - 1),
+        }
+    }
+}
+
+/// Where the call or jump `code` at `address` leads.
+fn target(address: u64, code: &[u8; SITE]) -> u64 {
+    let [_, a, b, c, d] = *code;
+    let distance = i64::from(i32::from_le_bytes([a, b, c, d])) as u64;
+    address.wrapping_add(SITE as u64).wrapping_add(distance)
+}
+
+/// The number of the first of `helpers` that `copy` calls from offset `from` on. Bytes that are no call look like one of
+/// them once in billions.
+fn called_of(helpers: &[Option<u64>], copy: &Copy, from: usize) -> Option<usize> {
+    let bytes = copy.bytes.get(from..)?;
+    bytes.windows(SITE).enumerate().find_map(|(at, code)| {
+        let code = code.first_chunk().filter(|code: &&[u8; SITE]| code[0] == CALL)?;
+        let target = target(copy.start + (from + at) as u64, code);
+        helpers.iter().position(|helper| *helper == Some(target))
+    })
 }
 
 /// The offsets in the code `bytes` at `start` that Linux patches, of a program with `aux`.

@@ -4,6 +4,8 @@ use alloc::vec;
 
 const IDS: u64 = TEXT + 0x8000;
 const HEAD: u64 = TEXT + 0x8100;
+/// Near the programs, as in Linux.
+const WRITES: u64 = DIRECT + 0x700;
 const NODE: u64 = DIRECT + 0x800;
 /// Distance of the programs, from `PROGRAMS` on: each has its `struct bpf_prog_aux` at `AUX`.
 const PROGRAMS: u64 = DIRECT + 0x1000;
@@ -35,6 +37,7 @@ impl World {
             (TEXT + 0x8200, b'D', "modules"),
             (IDS, b'd', "prog_idr"),
             (HEAD, b'd', "bpf_kallsyms"),
+            (WRITES, b'T', "bpf_probe_write_user"),
         ];
         let layouts = [
             ("module.list", 0, 16),
@@ -466,4 +469,26 @@ fn code_that_cannot_be_copied_is_not_judged() {
     world.set(program(1) + AUX + KSYM + START, 0xffff_ffff_c000_0000);
     world.set(program(1) + AUX + KSYM + 8, 0xffff_ffff_c000_0040);
     assert_eq!((world.findings(4), unjudged(&world)), (vec![], 1));
+}
+
+#[test]
+fn a_program_that_calls_a_sensitive_helper_is_a_finding() {
+    let mut world = World::new();
+    // Elsewhere; across the end of a part.
+    world.put(code(1) + 9, &near(0xe8, code(1) + 9, WRITES + 1));
+    let at = code(0) + 4094;
+    world.put(at, &near(0xe8, at, WRITES));
+    // The first pass copies the first part, the second one the rest.
+    assert_eq!(world.findings(PASSES), []);
+    let found = world.findings(2);
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].class, found[0].address), (Class::BpfProgramSensitive, code(0)));
+    assert_eq!((&*found[0].symbol, &*found[0].owner), ("bpf_prog, ID 2", "bpf bpf_prog"));
+    let does = "a call of bpf_probe_write_user, which writes to the memory of processes";
+    assert_eq!(found[0].found, does);
+    let stands = |world: &World| Check::<FakeMemory>::stands(&world.check, SENSITIVE, code(0));
+    assert_eq!((world.findings(2), stands(&world)), (vec![], true));
+    world.index(&[1, 2]);
+    world.list(&[1, 2]);
+    assert_eq!((world.findings(1), stands(&world)), (vec![], false));
 }

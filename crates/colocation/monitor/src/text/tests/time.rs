@@ -206,7 +206,7 @@ fn looks_are_spread_over_the_time_of_a_pass() {
     world.pass();
     let mut found = Vec::new();
     let mut steps = || (1..1000).find(|_| world.slice(u64::MAX, &mut found));
-    assert_eq!((steps(), steps()), (Some(75), Some(75)));
+    assert_eq!((steps(), steps()), (Some(65), Some(65)));
 }
 
 #[test]
