@@ -49,7 +49,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
-use first::{First, FirstLooks};
+use first::{First, FirstLooks, Homes};
 use kyozon_abi::layer::RepairWord;
 use plan::Collector;
 use sensitive::Sensitive;
@@ -78,7 +78,7 @@ const CHANGED: &str = "operations changed";
 macro_rules! sources {
     ($($name:ident: $source:path),* $(,)?) => {
         /// What the sources need from a profile.
-        const WANTS: &[Wants] = &[$(<$source as Source>::WANTS),*];
+        const WANTS: &[Wants] = &[first::WANTS, $(<$source as Source>::WANTS),*];
 
         #[derive(Debug)]
         enum AnySource {
@@ -289,6 +289,7 @@ pub struct HookCheck {
     /// Sources that the profile does not describe.
     missing: u64,
     first: FirstLooks,
+    homes: Homes,
     confirm: Confirm<Key>,
     stubs: Stubs,
     /// What the cokernel's own module has, by the first reading of the owners: whoever blames it gets no plan. `None`
@@ -311,8 +312,19 @@ impl HookCheck {
         number: usize,
         at: Cursor,
     ) -> Option<Cursor> {
-        let Self { text, sensitive, pass, pointers, first, confirm, collector, stubs, own, .. } =
-            self;
+        let Self {
+            text,
+            sensitive,
+            pass,
+            pointers,
+            first,
+            homes,
+            confirm,
+            collector,
+            stubs,
+            own,
+            ..
+        } = self;
         let (of_source, late, cut_off) = (&mut self.of_source, &mut self.late, &mut self.cut_off);
         let source = self.sources.get(number)?;
         source.visit(kernel, at, &mut |hook| {
@@ -340,10 +352,7 @@ impl HookCheck {
                 }
                 confirm.see(Key { wrong, source: number, object, slot, function }, value);
             };
-            let home = |value| match index.find(value) {
-                _ if kernel.in_image(value) => Some(0),
-                owner => owner.map(|code| code.object as u32),
-            };
+            let home = |value| homes.of(kernel, index, value);
             let owned = owned(kernel, index, text, &hook, late);
             if owned == Owned::ByNobody {
                 // What it was before is what to put back.
@@ -475,6 +484,7 @@ impl Make for HookCheck {
             late: MAX_LATE,
             missing,
             first: FirstLooks::default(),
+            homes: Homes::new(profile),
             confirm: Confirm::new(PASSES).seeded(seed),
             stubs: Stubs::new(profile),
             own: None,

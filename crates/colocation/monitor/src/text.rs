@@ -250,6 +250,7 @@ impl Watch {
         retries: &mut u64,
     ) {
         self.accept_restored(rules, page, found);
+        let before = suspects::Before::read(rules.kernel, rules.layout);
         let Some(changes) = compare_page(rules, &self.baseline, &self.sites, page) else {
             self.suspects.clear(page, self.slice);
             return;
@@ -259,7 +260,7 @@ impl Watch {
         }
         let (kernel, layout) = (rules.kernel, rules.layout);
         let patching = |change: &compare::Change| match layout.text.contains(&change.address) {
-            true => suspects::patching(kernel, layout, change),
+            true => suspects::patching(kernel, layout, before, change),
             false => Patching::None,
         };
         let (package, baseline) = (&mut self.package, &self.baseline);

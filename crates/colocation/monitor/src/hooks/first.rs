@@ -3,6 +3,13 @@
 //! A pass meets them in nearly the order of the pass before: what comes next is mostly what came next the last time, and
 //! found without a search.
 
+use super::source::offset;
+use crate::kernel::Kernel;
+use crate::memory::{mixed, KernelMemory};
+use crate::owner::{Kind, OwnerIndex};
+use crate::profile::requirements::Need::Optional;
+use crate::profile::requirements::Wants;
+use crate::profile::Profile;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -15,10 +22,51 @@ pub(super) struct First {
     /// What tells the object from another one in the same memory.
     pub stamp: u64,
     pub value: u64,
-    /// The object, by the lower half of its address, that owned what `value` leads to; 0 for the kernel's image.
+    /// Who owned what `value` led to: see [`Homes::of`].
     pub home: u32,
     /// The last pass that saw it.
     pub pass: u32,
+}
+
+pub(super) const WANTS: Wants = Wants {
+    symbols: &[],
+    members: &[("kernfs_node", "id", Optional), ("module", "mkobj.kobj.sd", Optional)],
+    constants: &[],
+};
+
+/// What tells owners of memory from others that had the same memory before.
+#[derive(Debug)]
+pub(super) struct Homes {
+    /// Offsets of a module's pointer to its directory in sysfs, and of the number there, which Linux gives only once.
+    directory: Option<(u64, u64)>,
+}
+
+impl Homes {
+    pub fn new(profile: &Profile<'_>) -> Self {
+        let directory = offset(profile, "module", "mkobj.kobj.sd");
+        Self { directory: directory.zip(offset(profile, "kernfs_node", "id")) }
+    }
+
+    /// Who owns `address`: 0 for the kernel's image; `None` if nobody does, or a module that is not live.
+    pub fn of<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        index: &OwnerIndex,
+        address: u64,
+    ) -> Option<u32> {
+        if kernel.in_image(address) {
+            return Some(0);
+        }
+        let code = index.find(address)?;
+        let number = match (code.kind, self.directory) {
+            (Kind::Module | Kind::Data, Some((directory, number))) => {
+                let directory = kernel.u64(code.object.wrapping_add(directory))?;
+                kernel.u64(directory.wrapping_add(number))?
+            }
+            _ => 0,
+        };
+        Some(mixed(number, code.object) as u32)
+    }
 }
 
 /// The first looks, by the pointers' addresses.

@@ -357,7 +357,9 @@ impl Privileges {
         let may_grow = state.namespace != reasoned.namespace
             || executed >= UNKNOWN
             || executed != 0
+                // It may have become root before.
                 && (reasoned.is_root
+                    || reasoned.capabilities & SETUID != 0
                     || state.namespace != first
                     || Layout::is_secure(kernel, state.vector));
         let has_grown = state.exceeds(reasoned) && !may_grow;

@@ -32,6 +32,8 @@ pub(super) struct Change {
     pub starts_with_breakpoint: bool,
     /// All changed bytes belong to sites of static calls.
     pub only_static_calls: bool,
+    /// The expected bytes of a static call are those of its record, and not the copy's.
+    pub by_record: bool,
     /// The live and the expected bytes from up to 4 bytes earlier: the changed bytes may be the end of an instruction.
     pub code: Vec<u8>,
     pub expected_code: Vec<u8>,
@@ -52,8 +54,16 @@ impl Change {
 struct Comparison {
     window: Window,
     is_text: bool,
-    /// The addresses of sites with forbidden contents, and whether each is a static call.
-    sites: Vec<(Range<u64>, bool)>,
+    /// The sites with forbidden contents.
+    sites: Vec<ForbiddenSite>,
+}
+
+/// A site whose contents its record forbids.
+struct ForbiddenSite {
+    bytes: Range<u64>,
+    is_call: bool,
+    /// See [`Change::by_record`].
+    by_record: bool,
 }
 
 impl Comparison {
@@ -84,7 +94,9 @@ impl Comparison {
                             | SiteKind::Trampoline { .. }
                             | SiteKind::ModuleTrampoline
                     );
-                    self.sites.push((bytes, is_call));
+                    let length = code.bytes().len();
+                    let by_record = is_call && before[..length] != *code.bytes();
+                    self.sites.push(ForbiddenSite { bytes, is_call, by_record });
                 }
             }
         }
@@ -153,10 +165,12 @@ impl Comparison {
         if !self.is_text {
             changed = changed.start & !7..(changed.end + 7) & !7;
         }
-        let all = self.sites.iter().map(|(site, _)| site);
-        let sites = || all.clone().filter(|s| s.start < changed.end && changed.start < s.end);
-        let start = sites().map(|site| site.start).fold(changed.start, u64::min);
-        let end = sites().map(|site| site.end).fold(changed.end, u64::max);
+        let touches = |site: &&ForbiddenSite| {
+            site.bytes.start < changed.end && changed.start < site.bytes.end
+        };
+        let sites = || self.sites.iter().filter(touches);
+        let start = sites().map(|site| site.bytes.start).fold(changed.start, u64::min);
+        let end = sites().map(|site| site.bytes.end).fold(changed.end, u64::max);
         let code_address = start.saturating_sub(4).max(window.start);
         let offset = |address: u64| (address - window.start) as usize;
         let change = Change {
@@ -166,6 +180,7 @@ impl Comparison {
             words: self.words(start, end),
             touches_site: sites().next().is_some(),
             only_static_calls: self.is_static_calls(&changed),
+            by_record: sites().any(|site| site.by_record),
             starts_with_breakpoint: bytes::<1>(&window.live, from) == Some([INT3]),
             code: part(&window.live, offset(code_address)..offset(end) + 11),
             expected_code: part(&window.expected, offset(code_address)..offset(end) + 11),
@@ -176,7 +191,8 @@ impl Comparison {
 
     /// Whether every changed byte in `range` belongs to a static call.
     fn is_static_calls(&self, range: &Range<u64>) -> bool {
-        let is_call = |at: u64| self.sites.iter().any(|(site, call)| *call && site.contains(&at));
+        let is_call =
+            |at: u64| self.sites.iter().any(|site| site.is_call && site.bytes.contains(&at));
         range.clone().all(|at| {
             let offset = (at - self.window.start) as usize;
             self.window.first_difference(offset..offset + 1).is_none() || is_call(at)

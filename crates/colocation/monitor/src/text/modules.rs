@@ -351,6 +351,7 @@ impl Watch {
         retries: &mut u64,
     ) {
         let (kernel, slice) = (rules.kernel, self.slice);
+        let before = suspects::Before::read(kernel, &layout.text);
         let compared = self.find(page).and_then(|copy| {
             // Linux can have removed the module since the list was read.
             let (module, place) = (copy.identity.module, copy.number(page));
@@ -369,7 +370,7 @@ impl Watch {
             return self.suspects.clear(number(page), slice);
         };
         self.suspects.record(number(page), changes, slice);
-        let patching = |change: &Change| suspects::patching(kernel, &layout.text, change);
+        let patching = |change: &Change| suspects::patching(kernel, &layout.text, before, change);
         *retries += self.suspects.report_confirmed(number(page), self.pass, patching, |change| {
             let name = layout.name(kernel, identity.module);
             let symbol = format!("module {name}+{:#x}", change.address - identity.start);

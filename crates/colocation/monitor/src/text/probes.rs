@@ -156,6 +156,11 @@ pub(super) fn is_changing_calls<M: KernelMemory>(kernel: &Kernel<'_, M>, poke: &
     poke.calls_owner.and_then(|owner| kernel.u64(owner)).is_some_and(|owner| owner != 0)
 }
 
+/// Whether Linux holds its lock for patching.
+pub(super) fn is_locked<M: KernelMemory>(kernel: &Kernel<'_, M>, poke: &Poke) -> bool {
+    poke.owner.and_then(|owner| kernel.u64(owner)).is_some_and(|owner| owner != 0)
+}
+
 /// Whether Linux's records say that it is patching: anything, or `at`.
 pub(super) fn is_patching<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
@@ -163,8 +168,7 @@ pub(super) fn is_patching<M: KernelMemory>(
     stext: u64,
     at: u64,
 ) -> bool {
-    let held = poke.owner.and_then(|owner| kernel.u64(owner)).is_some_and(|owner| owner != 0);
-    held || is_poked(kernel, poke, stext, at).unwrap_or(false)
+    is_locked(kernel, poke) || is_poked(kernel, poke, stext, at).unwrap_or(false)
 }
 
 fn is_poked<M: KernelMemory>(

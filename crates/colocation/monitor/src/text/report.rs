@@ -39,7 +39,12 @@ pub(super) fn finding<M: KernelMemory>(
     let words: Option<Vec<RepairWord>> = words.collect();
     let first = change.words.first().copied().unwrap_or_default();
     let (found, expected, leads) = if is_text {
-        (hex(&change.found), hex(&change.expected), leads_to(kernel, layout, change))
+        let mut leads = leads_to(kernel, layout, change);
+        let record = change.by_record.then(|| targets(&change.expected_code, change).next());
+        if let (Some(leads), Some((_, to))) = (&mut leads, record.flatten()) {
+            *leads += &format!(", by its record to {}", owner_of_code(kernel, layout, to));
+        }
+        (hex(&change.found), hex(&change.expected), leads)
     } else {
         let to = first.1;
         let inside = || kernel.in_image(to).then(|| owner::symbol(kernel, to));
@@ -87,6 +92,12 @@ fn reason_to_hold<M: KernelMemory>(
     let (kernel, owners) = (rules.kernel, &rules.layout.owners);
     if targets(&change.code, change).any(|(_, to)| owner::is_live_patch(kernel, owners, to)) {
         return Some("it leads to a live patch");
+    }
+    // Who can change it would have the repair write calls into the text.
+    if change.by_record {
+        return Some(
+            "the record of the static call differs from the copy, and may be what was changed",
+        );
     }
     for (at, to) in targets(&change.expected_code, change) {
         if !proven && is_outside(rules.kernel, to) && !may_lead_to(rules, to) {

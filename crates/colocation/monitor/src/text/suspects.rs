@@ -33,14 +33,34 @@ pub(super) enum Patching {
     StaticCall,
 }
 
-/// What Linux's records say that it may be doing at `change`, which is of code.
+/// What Linux's records said that it was doing before a look at code. The monitor can be cut off between the look and
+/// its questions about it, for longer than Linux takes for the rest of its patching.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Before {
+    changes_calls: bool,
+    patches: bool,
+}
+
+impl Before {
+    pub fn read<M: KernelMemory>(kernel: &Kernel<'_, M>, layout: &TextLayout) -> Self {
+        Self {
+            changes_calls: probes::is_changing_calls(kernel, &layout.poke),
+            patches: probes::is_locked(kernel, &layout.poke),
+        }
+    }
+}
+
+/// What Linux's records say that it may be doing at `change`, which is of code that was looked at after `before`.
 pub(super) fn patching<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TextLayout,
+    before: Before,
     change: &Change,
 ) -> Patching {
-    let is_patched = || probes::is_patching(kernel, &layout.poke, layout.stext, change.address);
-    if change.only_static_calls && probes::is_changing_calls(kernel, &layout.poke) {
+    let TextLayout { stext, poke, .. } = layout;
+    let is_patched = || before.patches || probes::is_patching(kernel, poke, *stext, change.address);
+    let changes_calls = || before.changes_calls || probes::is_changing_calls(kernel, poke);
+    if change.only_static_calls && changes_calls() {
         Patching::StaticCall
     } else if change.touches_site && change.starts_with_breakpoint || is_patched() {
         Patching::Site
@@ -233,10 +253,10 @@ impl SuspectChanges {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn change(address: u64, only_static_calls: bool) -> Change {
+    pub fn change(address: u64, only_static_calls: bool) -> Change {
         Change {
             address,
             found: alloc::vec![1],
@@ -245,6 +265,7 @@ mod tests {
             touches_site: only_static_calls,
             starts_with_breakpoint: false,
             only_static_calls,
+            by_record: false,
             code: Vec::new(),
             expected_code: Vec::new(),
             code_address: address,

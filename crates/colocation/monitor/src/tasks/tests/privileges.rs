@@ -163,6 +163,18 @@ fn privileges_with_a_reason_are_not_found() {
         linux.commit(task, [0; 4], 1 << 7);
     };
     assert_eq!(found(with_file_capabilities), [""; 0]);
+    let becomes_root_by_capability = |linux: &Linux, task, step| match step {
+        0 => {
+            linux.execute(task, true);
+            linux.commit(task, [1000; 4], 1 << 7);
+        }
+        LATER => {
+            linux.execute(task, false);
+            linux.commit(task, [0; 4], ALL);
+        }
+        _ => {}
+    };
+    assert_eq!(found_with(becomes_root_by_capability), [""; 0]);
     // Between two looks: what was executed first is not known any more.
     let shell_of_sudo = |linux: &Linux, task| {
         sudo(linux, task);

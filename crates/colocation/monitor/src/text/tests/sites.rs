@@ -50,6 +50,26 @@ fn static_call_follows_its_key() {
     }
 }
 
+/// Whoever can write to the record must not have the monitor write to the text.
+#[test]
+fn static_call_is_not_led_where_its_record_leads_now() {
+    let mut world = World::new();
+    // A probe is called since the load, and the record changes after that.
+    world.set(CALL_KEY, OTHER);
+    world.put(STATIC, &near(STATIC, CALL, OTHER));
+    assert_eq!(world.passes(3), vec![]);
+    world.set(CALL_KEY, TARGET);
+    let found = world.passes(3);
+    assert_eq!((&*found[0].what, found[0].repairs.len()), ("kernel text changed", 0));
+    assert!(found[0].held.starts_with("the record of the static call differs"), "{found:?}");
+    assert!(found[0].owner.contains(", by its record to "), "{found:?}");
+    // As at the load, it can be repaired.
+    world.set(CALL_KEY, VICTIM);
+    let found = world.passes(3);
+    world.repair(&found[0]);
+    assert_eq!(world.passes(3), vec![]);
+}
+
 #[test]
 fn static_call_leads_to_listed_code_only() {
     let mut world = World::new();

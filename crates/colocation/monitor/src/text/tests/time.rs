@@ -1,6 +1,9 @@
 //! When a change is reported, and how often.
 
 use super::*;
+use crate::text::compare::Change;
+use crate::text::layout::TextLayout;
+use crate::text::suspects::{self, Patching};
 
 #[test]
 fn change_gone_within_three_slices_is_not_reported() {
@@ -82,6 +85,29 @@ fn other_changes_during_static_call_flux_are_reported() {
         reported.iter().filter(|finding| finding.address == STATIC).count()
     };
     assert_eq!((of_calls(world.passes(496)), of_calls(world.pass())), (0, 1));
+}
+
+/// The monitor was cut off behind its look, while Linux ended its patching.
+#[test]
+fn patching_that_ends_behind_the_look_defers_as_well() {
+    let world = World::new();
+    let profile = Profile::decode(&world.profile).unwrap();
+    let kernel = Kernel::new(&profile, &world.memory);
+    let layout = TextLayout::new(&profile).unwrap();
+    for (lock, kind) in [(CALL_MUTEX, Patching::StaticCall), (MUTEX, Patching::Site)] {
+        let change = Change {
+            address: STATIC,
+            only_static_calls: kind == Patching::StaticCall,
+            ..suspects::tests::change(STATIC, false)
+        };
+        let ends = |held: u64| {
+            world.set(lock, held);
+            let before = suspects::Before::read(&kernel, &layout);
+            world.set(lock, 0);
+            suspects::patching(&kernel, &layout, before, &change)
+        };
+        assert_eq!((ends(1), ends(0)), (kind, Patching::None));
+    }
 }
 
 /// A thousand sites, one by one, can take longer than the deferral of a single one.
