@@ -164,8 +164,8 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         self.array(address).map(u64::from_le_bytes)
     }
 
-    /// Calls `see` with the address of each of the `count` words from `address` on, a multiple of 8, and the word. Those
-    /// that are not mapped or not readable are left out.
+    /// Calls `see` with the address of each of the `count` words from `address` on, a multiple of 8, and the word. What
+    /// is not mapped or not readable is left out.
     pub(crate) fn words(&self, address: u64, count: u64, mut see: impl FnMut(u64, u64)) {
         let (mut at, end) = (address, address.saturating_add(8 * count));
         while at < end {

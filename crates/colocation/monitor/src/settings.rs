@@ -6,6 +6,8 @@
 //! change these: only a path outside the directories in which systems keep programs is reported, unless it was there at
 //! the first look.
 
+mod security;
+
 use crate::check::{About, Budget, Check, Coverage, Make, Pace, Repairs, Step};
 use crate::class::Class;
 use crate::confirm::Confirm;
@@ -18,20 +20,24 @@ use crate::profile::{Profile, ProfileError};
 use crate::walk::{entries, List};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use security::SecurityHooks;
 
 /// Steps between two looks, and looks in a row that confirm a suspect: Linux writes a path byte by byte.
 const PACE: u32 = 10;
 const LOOKS: u32 = 2;
 
-const WANTS: &[Wants] = &[Wants {
-    symbols: &[],
-    members: &[
-        ("cgroup_root", "release_agent_path", Optional),
-        ("cgroup_root", "root_list", Optional),
-        ("selinux_state", "initialized", Optional),
-    ],
-    constants: &[],
-}];
+const WANTS: &[Wants] = &[
+    Wants {
+        symbols: &[],
+        members: &[
+            ("cgroup_root", "release_agent_path", Optional),
+            ("cgroup_root", "root_list", Optional),
+            ("selinux_state", "initialized", Optional),
+        ],
+        constants: &[],
+    },
+    security::WANTS,
+];
 
 /// How a protection becomes stricter.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +50,8 @@ enum Rule {
 
 /// The protections: the variable, its bytes and its rule. Linux: `kernel/module`, `kernel/kexec_core.c`,
 /// `kernel/bpf/syscall.c`, `security/yama`, `security/lockdown`, `security/apparmor`,
-/// `kernel/audit.c`.
-const PROTECTIONS: [(&str, u64, Rule); 8] = [
+/// `kernel/audit.c`, `kernel/trace/ftrace.c`: Linux ends its tracing for good after a fault of its own only.
+const PROTECTIONS: [(&str, u64, Rule); 13] = [
     ("modules_disabled", 4, Rule::Keeps(1)),
     ("sig_enforce", 1, Rule::Keeps(1)),
     ("kexec_load_disabled", 4, Rule::Keeps(1)),
@@ -54,6 +60,12 @@ const PROTECTIONS: [(&str, u64, Rule); 8] = [
     ("kernel_locked_down", 4, Rule::Grows),
     ("audit_enabled", 4, Rule::Keeps(2)),
     ("apparmor_initialized", 4, Rule::Keeps(1)),
+    ("ftrace_disabled", 4, Rule::Keeps(0)),
+    // The family of the sockets in a file of /proc/net.
+    ("tcp4_seq_afinfo", 2, Rule::Keeps(2)),
+    ("tcp6_seq_afinfo", 2, Rule::Keeps(10)),
+    ("udp4_seq_afinfo", 2, Rule::Keeps(2)),
+    ("udp6_seq_afinfo", 2, Rule::Keeps(10)),
 ];
 
 /// Programs that the kernel starts, what comes before one (a core pattern without it names a file), and what it is.
@@ -160,8 +172,8 @@ struct Protection {
     address: u64,
     bytes: u64,
     rule: Rule,
-    /// The strictest value that was seen, or 0.
-    strictest: u64,
+    /// The strictest value that was seen.
+    strictest: Option<u64>,
 }
 
 impl Protection {
@@ -170,12 +182,12 @@ impl Protection {
         let value = kernel.uint(self.address, self.bytes)?;
         let is_strict = match self.rule {
             Rule::Keeps(strict) => value == strict,
-            Rule::Grows => value > self.strictest,
+            Rule::Grows => value > self.strictest.unwrap_or(0),
         };
         if is_strict {
-            self.strictest = value;
+            self.strictest = Some(value);
         }
-        Some((self.strictest == 0 || value == self.strictest, value))
+        Some((self.strictest.is_none_or(|strictest| value == strictest), value))
     }
 }
 
@@ -231,6 +243,7 @@ impl Program {
 #[derive(Debug)]
 pub struct SettingCheck {
     protections: Vec<Protection>,
+    hooks: SecurityHooks,
     programs: Vec<Program>,
     /// The hierarchies of control groups, and the offset of the program in one. A kernel can lack them.
     hierarchies: Option<(List, u64)>,
@@ -285,8 +298,18 @@ impl SettingCheck {
                 what: "protection lifted".into(),
                 address,
                 symbol: protection.name.into(),
-                expected: protection.strictest.to_string(),
+                expected: protection.strictest.unwrap_or(0).to_string(),
                 found: value.to_string(),
+                ..Finding::new(Class::ProtectionLifted)
+            };
+        }
+        if let Some([symbol, expected, found]) = self.hooks.words(kernel, address, value) {
+            return Finding {
+                what: "protection lifted".into(),
+                address,
+                symbol,
+                expected,
+                found,
                 ..Finding::new(Class::ProtectionLifted)
             };
         }
@@ -313,7 +336,7 @@ impl Make for SettingCheck {
 
     fn make(profile: &Profile<'_>, _seed: u64) -> Result<Self, ProfileError> {
         let protection =
-            |name, address, bytes, rule| Protection { name, address, bytes, rule, strictest: 0 };
+            |name, address, bytes, rule| Protection { name, address, bytes, rule, strictest: None };
         let mut protections: Vec<_> = PROTECTIONS
             .into_iter()
             .filter_map(|(name, bytes, rule)| {
@@ -335,6 +358,7 @@ impl Make for SettingCheck {
         };
         Ok(Self {
             protections,
+            hooks: SecurityHooks::new(profile),
             programs: PROGRAMS.into_iter().filter_map(program).collect(),
             hierarchies: hierarchies(),
             agents: None,
@@ -387,6 +411,7 @@ impl<M: KernelMemory> Check<M> for SettingCheck {
                 Some((false, value)) => self.confirm.see(address, value),
             }
         }
+        self.hooks.look(kernel, |address, value| self.confirm.see(address, value));
         self.confirm.end_look();
         for (address, value) in self.confirm.take() {
             found(self.finding(kernel, address, value));

@@ -435,8 +435,8 @@ fn target(address: u64, code: &[u8; SITE]) -> u64 {
     address.wrapping_add(SITE as u64).wrapping_add(distance)
 }
 
-/// The number of the first of `helpers` that `copy` calls from offset `from` on. Bytes that are no call look like one of
-/// them once in billions.
+/// The number of the first of `helpers` that `copy` calls from offset `from` on. Bytes that are no call look like one
+/// once in billions.
 fn called_of(helpers: &[Option<u64>], copy: &Copy, from: usize) -> Option<usize> {
     let bytes = copy.bytes.get(from..)?;
     bytes.windows(SITE).enumerate().find_map(|(at, code)| {

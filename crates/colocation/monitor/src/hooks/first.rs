@@ -1,7 +1,7 @@
 //! Pointers as they were when their objects were seen first.
 //!
-//! A pass meets them in nearly the order of the pass before: what comes next is mostly what came next the last time, and
-//! found without a search.
+//! A pass meets them in nearly the order of the pass before: what comes next is mostly what came next the last time,
+//! and found without a search.
 
 use super::source::offset;
 use crate::kernel::Kernel;

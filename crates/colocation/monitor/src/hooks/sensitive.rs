@@ -36,6 +36,8 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
             "proc_readdir_de",
             "kernfs_fop_readdir",
             "dcache_readdir",
+            "verify_dirent_name",
+            "call_filldir",
         ],
     ),
     (
@@ -72,6 +74,7 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
             "proc_lookup_de",
             "pid_revalidate",
             "kernfs_iop_lookup",
+            "getname_flags",
         ],
     ),
     (
@@ -93,6 +96,7 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
             "proc_reg_read",
             "proc_reg_read_iter",
             "kernfs_fop_read_iter",
+            "_copy_to_iter",
         ],
     ),
     ("requests by rings", &["io_uring_enter", "io_issue_sqe"]),
@@ -132,6 +136,7 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
             "unix_seq_next",
             "packet_seq_start",
             "packet_seq_next",
+            "seq_pad",
         ],
     ),
     (
@@ -173,8 +178,11 @@ const FUNCTIONS: &[(&str, &[&str])] = &[
             "proc_pid_status",
             "proc_pid_stat",
             "sysinfo",
+            "proc_pid_instantiate",
         ],
     ),
+    ("how busy the machine is", &["show_stat", "loadavg_proc_show", "account_process_tick"]),
+    ("packets that look like pings", &["icmp_rcv", "icmpv6_rcv"]),
     // /proc/modules and /proc/PID/mounts have functions of these names.
     ("listings of modules and mounts", &["m_show", "m_start", "m_next"]),
     (

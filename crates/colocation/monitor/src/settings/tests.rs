@@ -15,6 +15,11 @@ const GROUPS_LINK: u64 = 8;
 const AGENT_AT: u64 = 0x20;
 const MODPROBE: u64 = TEXT + 0x2000;
 const CORE: u64 = TEXT + 0x2f80;
+const HANDLER: u64 = TEXT + 0x100;
+/// Records and keys of hooks of security modules.
+const CALLS: u64 = TEXT + 0x3000;
+const KEYS: u64 = TEXT + 0x3100;
+const TRACING: u64 = TEXT + 0x3200;
 const FLAGS: [u64; 3] = [MODULES, SIGNATURES, SELINUX + 2];
 
 struct World {
@@ -36,11 +41,23 @@ impl World {
             (GROUPS, b'D', "cgroup_roots"),
             (MODPROBE, b'D', "modprobe_path"),
             (CORE, b'd', "core_pattern"),
+            (HANDLER, b'T', "handler"),
+            (CALLS, b'D', "__SCK__lsm_static_call_a"),
+            (CALLS + 16, b'D', "__SCK__lsm_static_call_b"),
+            (CALLS + 32, b'D', "__SCK__lsm_static_call_c"),
+            (KEYS, b'B', "security_hook_active_a"),
+            (KEYS + 16, b'B', "security_hook_active_b"),
+            (KEYS + 32, b'B', "security_hook_active_c"),
+            (TRACING, b'd', "ftrace_disabled"),
         ];
         let layouts = [
             ("selinux_state.initialized", 2, 1),
             ("cgroup_root.root_list", GROUPS_LINK, 16),
             ("cgroup_root.release_agent_path", AGENT_AT, 4096),
+            ("static_call_key", 0, 16),
+            ("static_call_key.func", 0, 8),
+            ("static_key", 0, 16),
+            ("static_key.enabled", 0, 4),
         ];
         let profile = fake::profile(&symbols, &layouts);
         let check = SettingCheck::make(&Profile::decode(&profile).unwrap(), 1).unwrap();
@@ -86,6 +103,7 @@ fn a_protection_that_was_taken_back_is_found() {
         (LOCKDOWN, "kernel_locked_down", 27, 16),
         (SELINUX + 2, "selinux_state.initialized", 1, 0),
         (APPARMOR, "apparmor_initialized", 1, 0),
+        (TRACING, "ftrace_disabled", 0, 1),
     ] {
         let mut w = World::new();
         assert_eq!(w.look(3), [""; 0]);
@@ -250,4 +268,27 @@ fn what_changes_all_the_time_is_found() {
         lines.extend(w.look(1));
     }
     assert_eq!(lines.len(), 2, "{lines:?}");
+}
+
+#[test]
+fn hooks_of_security_modules_stay() {
+    let call = |number: u64| physical(CALLS) + 16 * number;
+    let key = |number: u64| physical(KEYS) + 16 * number;
+    let mut w = World::new();
+    w.memory.set(call(1), HANDLER);
+    w.memory.put(key(1), &[1]);
+    // A whole round; what an empty place gets later is no finding.
+    assert_eq!(w.look(20), [""; 0]);
+    w.memory.set(call(2), HANDLER);
+    assert_eq!(w.look(20), [""; 0]);
+    w.memory.set(call(1), HANDLER + 8);
+    let line = "protection lifted, __SCK__lsm_static_call_b: handler, handler+0x8, nobody";
+    assert_eq!(w.look(20), [line]);
+    w.memory.set(call(1), HANDLER);
+    w.memory.put(key(1), &[0]);
+    assert_eq!(w.look(20), ["protection lifted, security_hook_active_b: 1, 0, nobody"]);
+    w.memory.put(key(1), &[1]);
+    w.memory.set(call(2), 0);
+    let line = "protection lifted, __SCK__lsm_static_call_c: handler, none, nobody";
+    assert_eq!(w.look(20), [line]);
 }
