@@ -88,15 +88,13 @@ impl Table {
         let words = self.bytes / 8;
         kernel.words(self.start + from * self.bytes, (to - from) * words, |address, word| {
             let value = word & self.mask;
-            match self.first(address) {
-                Some(first) if *first == 0 => *first = value,
-                Some(first) if *first != value && changed.len() < MAX_CHANGED => {
-                    if !changed.contains(&address) {
-                        changed.push(address);
-                        see(address, value);
-                    }
-                }
-                _ => {}
+            let Some(first) = self.first(address) else { return };
+            let is_new = || changed.len() < MAX_CHANGED && !changed.contains(&address);
+            if *first == 0 {
+                *first = value;
+            } else if *first != value && is_new() {
+                changed.push(address);
+                see(address, value);
             }
         });
         self.changed = changed;
