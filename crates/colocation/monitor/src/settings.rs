@@ -293,17 +293,12 @@ impl SettingCheck {
         address: u64,
         value: u64,
     ) -> Finding {
-        if let Some(protection) = self.protections.iter().find(|it| it.address == address) {
-            return Finding {
-                what: "protection lifted".into(),
-                address,
-                symbol: protection.name.into(),
-                expected: protection.strictest.unwrap_or(0).to_string(),
-                found: value.to_string(),
-                ..Finding::new(Class::ProtectionLifted)
-            };
-        }
-        if let Some([symbol, expected, found]) = self.hooks.words(kernel, address, value) {
+        let protection = self.protections.iter().find(|it| it.address == address);
+        let words = protection
+            .map(|it| [it.name.into(), it.strictest.unwrap_or(0).to_string(), value.to_string()]);
+        if let Some([symbol, expected, found]) =
+            words.or_else(|| self.hooks.words(kernel, address, value))
+        {
             return Finding {
                 what: "protection lifted".into(),
                 address,

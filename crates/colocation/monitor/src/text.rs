@@ -48,6 +48,7 @@ use crate::random::Random;
 use alloc::vec;
 use alloc::vec::Vec;
 use baseline::Baseline;
+pub(crate) use code::near_target;
 use compare::{compare_page, forbidden_sites, FirstLook, FirstSight};
 use core::ops::Range;
 use kyozon_abi::layer::{Write, WRITE_MEMORY};

@@ -13,6 +13,7 @@ use crate::finding::{hex, Finding};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::Profile;
+use crate::text::near_target;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec;
@@ -430,9 +431,8 @@ impl Copy {
 
 /// Where the call or jump `code` at `address` leads.
 fn target(address: u64, code: &[u8; SITE]) -> u64 {
-    let [_, a, b, c, d] = *code;
-    let distance = i64::from(i32::from_le_bytes([a, b, c, d])) as u64;
-    address.wrapping_add(SITE as u64).wrapping_add(distance)
+    let [_, distance @ ..] = *code;
+    near_target(address.wrapping_add(SITE as u64), distance)
 }
 
 /// The number of the first of `helpers` that `copy` calls from offset `from` on. Bytes that are no call look like one

@@ -67,10 +67,15 @@ impl Table {
         })
     }
 
-    /// What the entry at `address` had first; `None` if there is none.
-    fn first(&mut self, address: u64) -> Option<&mut u64> {
+    /// The place of what the entry at `address` had first; `None` if there is none.
+    fn place(&self, address: u64) -> Option<usize> {
         let offset = address.checked_sub(self.start).filter(|offset| offset % self.bytes == 0)?;
-        self.first.get_mut(usize::try_from(offset / self.bytes).ok()?)
+        usize::try_from(offset / self.bytes).ok().filter(|place| *place < self.first.len())
+    }
+
+    /// What the entry at `address` had first.
+    fn first(&self, address: u64) -> Option<u64> {
+        self.first.get(self.place(address)?).copied()
     }
 
     /// Sees the next part, and the entries that were changed; calls `see` with the address and the value of each that
@@ -78,7 +83,7 @@ impl Table {
     fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, see: &mut impl FnMut(u64, u64)) {
         let mut changed = core::mem::take(&mut self.changed);
         changed.retain(|&address| {
-            let first = self.first(address).copied();
+            let first = self.first(address);
             let value = kernel.u64(address).map(|word| word & self.mask);
             value.filter(|value| Some(*value) != first).map(|value| see(address, value)).is_some()
         });
@@ -88,7 +93,8 @@ impl Table {
         let words = self.bytes / 8;
         kernel.words(self.start + from * self.bytes, (to - from) * words, |address, word| {
             let value = word & self.mask;
-            let Some(first) = self.first(address) else { return };
+            let place = self.place(address).and_then(|place| self.first.get_mut(place));
+            let Some(first) = place else { return };
             let is_new = || changed.len() < MAX_CHANGED && !changed.contains(&address);
             if *first == 0 {
                 *first = value;
@@ -132,11 +138,7 @@ impl SecurityHooks {
         address: u64,
         value: u64,
     ) -> Option<[String; 3]> {
-        let first = |table: &Option<Table>| {
-            let table = table.as_ref()?;
-            let offset = address.checked_sub(table.start)?;
-            table.first.get(usize::try_from(offset / table.bytes).ok()?).copied()
-        };
+        let first = |table: &Option<Table>| table.as_ref()?.first(address);
         let shown = |value: u64| match value {
             0 => "none".into(),
             value => owner::symbol(kernel, value),

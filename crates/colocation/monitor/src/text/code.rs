@@ -76,6 +76,7 @@ pub(super) fn target(at: u64, bytes: &[u8]) -> Option<u64> {
     }
 }
 
-fn near_target(next: u64, distance: [u8; 4]) -> u64 {
+/// Where a near call or jump leads: its distance counts from the instruction behind it, at `next`.
+pub(crate) fn near_target(next: u64, distance: [u8; 4]) -> u64 {
     next.wrapping_add(i64::from(i32::from_le_bytes(distance)) as u64)
 }
