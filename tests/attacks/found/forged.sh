@@ -17,10 +17,12 @@ try() {
 		$3 && outcome="$outcome, $3" && break
 		sleep 0.2
 	done
+	echo undo >/proc/kyozon-attacks
+	# What the passes had begun to suspect belongs to this attack, not to the next one.
+	sleep 0.5
 	kyozon events | tail -n +$((mark + 1)) | grep FINDING | grep -qv " $2" && outcome="$outcome, and others"
 	echo "${1%% *}: $outcome"
 	case $outcome in "found, $3") ;; *) kyozon events | tail -n +$((mark + 1)) >&2 ;; esac
-	echo undo >/proc/kyozon-attacks
 }
 held() { kyozon events | tail -n +$((mark + 1)) | grep -q "not repaired"; }
 listed() { ls /proc/$process/task | grep -qx "$thread"; }
