@@ -587,16 +587,19 @@ impl<M: KernelMemory> Check<M> for TextCheck {
         _found: &mut dyn FnMut(Finding),
     ) {
         let Self { layout, records, watch } = self;
-        if watch.is_late {
-            // The two whole passes see what stands.
-            return;
-        }
         let space = writes::linux_space(kernel, layout);
+        if let Some(probes) = &layout.probes {
+            watch.slots.note(kernel, probes, watch.slice);
+        }
         // The records are read again for the step that follows.
         let mut rules = SiteRules::new(kernel, layout, records, watch.slice + 1);
         let dropped = watch.passing.dropped;
         watch.note_written(kernel, writes);
         for write in writes {
+            if watch.is_late && writes::is_linuxs(write, space) {
+                // The two whole passes see what stands.
+                continue;
+            }
             // A flood of them must not use up the monitor's time.
             if watch.passing.is_full() {
                 watch.passing.dropped += 1;

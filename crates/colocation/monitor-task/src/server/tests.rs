@@ -1042,11 +1042,12 @@ fn a_flood_of_writes_ends_with_the_slice_and_losses_are_noted_once() {
 #[test]
 fn checks_are_told_that_ticks_were_missing() {
     let mut b = Bench::new(true);
+    b.server = Server::new(Policy::default(), 1000, &[]);
     let watcher = Watcher::default();
     b.server.add(Box::new(watcher.clone())).expect("room for another check");
     b.system.sees_writes = true;
-    for (pause, late) in [(0, 0), (0, 0), (100, 0), (300, 1), (0, 1)] {
-        b.system.now.set(b.system.now.get() + pause);
+    for (pause, late) in [(0, 0), (0, 0), (20, 0), (40, 1), (0, 1)] {
+        b.system.now.set(b.system.now.get() + 1000 * pause);
         b.tick(vec![], Step::Done(1));
         assert_eq!(watcher.1.get(), late, "after {pause} ms");
     }

@@ -113,6 +113,12 @@ pub(super) fn linux_space<M: KernelMemory>(
     kernel.physical(kernel.u64(kernel.u64(space)?.wrapping_add(table))?)
 }
 
+/// Whether `write` was made in `space`, see [`linux_space`], or may have been.
+pub(super) fn is_linuxs(write: &Write, space: Option<u64>) -> bool {
+    // Bits of CR3 that are no address. Intel SDM volume 3A, 4.5.
+    space.is_none_or(|table| table == write.cr3 & FRAME)
+}
+
 /// The page that `write` has changed, and what it has left there that nothing explains. `space`: see [`linux_space`];
 /// `recent`: the pages of slots until now.
 pub(super) fn unexplained<M: KernelMemory>(
@@ -129,9 +135,7 @@ pub(super) fn unexplained<M: KernelMemory>(
     let last = before.iter().zip(&after).rposition(|(before, after)| before != after)?;
     let written = start + first as u64..start + last as u64 + 1;
     let page = baseline.page_number(written.start).filter(|_| write.kind == WRITE_MEMORY)?;
-    // Bits of CR3 that are no address. Intel SDM volume 3A, 4.5.
-    let is_linuxs = space.is_none_or(|table| table == write.cr3 & FRAME);
-    if is_linuxs
+    if is_linuxs(write, space)
         && baseline.is_text(written.start)
         && is_explained(rules, baseline, sites, recent, start, &after, &written) == Some(true)
     {

@@ -62,6 +62,9 @@ fn writes_of_a_time_without_ticks_are_left_to_the_passes() {
     Check::<FakeMemory>::misses_ticks(&mut world.check);
     world.judge(VICTIM + 9, &jump, SPACE);
     assert_eq!(world.passes(2), vec![]);
+    Check::<FakeMemory>::misses_ticks(&mut world.check);
+    world.judge(VICTIM + 9, &jump, 0x5000);
+    assert_eq!(world.passes(2).len(), 1, "Linux writes in no other space");
     world.judge(VICTIM + 9, &jump, SPACE);
     assert_eq!(world.passes(2).len(), 1, "ticks come again");
     Check::<FakeMemory>::misses_ticks(&mut world.check);
