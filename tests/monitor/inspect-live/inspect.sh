@@ -38,6 +38,10 @@ clean)
 	inspect mounts | grep -E ' /mnt|verdict|status'
 	inspect cpus
 	kill $apart
+	rings & user=$!
+	sleep 1
+	inspect rings | sed "s/^$user /user /"
+	kill $user
 	;;
 hidden)
 	sleep 1000 & hidden=$!

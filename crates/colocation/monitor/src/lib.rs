@@ -45,6 +45,7 @@ pub mod profile;
 pub mod random;
 pub mod registers;
 pub mod registry;
+pub mod rings;
 pub mod settings;
 pub mod sockets;
 pub mod tasks;

@@ -1,5 +1,5 @@
-//! `kyozon inspect tasks`, `modules`, `bpf`, `sockets`, `hooks`, `memory`, `mounts`, `cpus`: what the kernel's memory
-//! has, beside what Linux tells user space.
+//! `kyozon inspect tasks`, `modules`, `bpf`, `sockets`, `hooks`, `memory`, `mounts`, `cpus`, `rings`: what the
+//! kernel's memory has, beside what Linux tells user space.
 //!
 //! On a machine that runs, both change all the time. A difference counts only if every one of several looks has it.
 
@@ -9,6 +9,7 @@ mod memory;
 mod modules;
 mod mounts;
 mod programs;
+mod rings;
 mod sockets;
 mod tasks;
 
@@ -60,6 +61,8 @@ pub enum What {
     Mounts,
     /// CPUs, and the tasks that run on them
     Cpus,
+    /// Instances of io_uring, and who uses them
+    Rings,
 }
 
 /// An object in the kernel's memory, or in Linux's listings.
@@ -100,7 +103,7 @@ pub struct Listing {
 /// Those of [`inspect`](super::inspect), or Linux does not show this process what it shows others.
 pub fn list(what: What, sources: &Sources) -> Result<Listing> {
     let subject = Subject::open(sources.image.as_deref(), sources.package.as_deref(), false)?;
-    if subject.is_live && matches!(what, What::Tasks | What::Mounts) {
+    if subject.is_live && matches!(what, What::Tasks | What::Mounts | What::Rings) {
         let own = fs::read_link(OWN_NAMESPACE).context(OWN_NAMESPACE)?;
         ensure!(
             own.as_os_str() == FIRST_NAMESPACE,
@@ -130,6 +133,7 @@ pub fn list(what: What, sources: &Sources) -> Result<Listing> {
                     What::Memory => memory::look(kernel)?,
                     What::Mounts => mounts::look(kernel, subject.is_live)?,
                     What::Cpus => cpus::look(kernel, subject.is_live)?,
+                    What::Rings => rings::look(kernel)?,
                 };
                 if is_complete || begun.elapsed() > PATIENCE {
                     break;
@@ -158,6 +162,9 @@ pub fn list(what: What, sources: &Sources) -> Result<Listing> {
         What::Mounts => ("mount", &["MOUNT ID", "TYPE", "SOURCE", "POINT", "NOT IN"]),
         What::Cpus => {
             ("CPU", &["CPU", "ONLINE", "PID", "TASK", "DESCRIPTORS", "TASK STATE", "NOT IN"])
+        }
+        What::Rings => {
+            ("ring", &["PID", "NAME", "REQUESTS", "POLLED BY", "FILES", "BUFFERS", "NOT IN"])
         }
     };
     Ok(Listing { titles, name, rows: sorted(agreed), is_complete, warning: subject.warning })

@@ -3,7 +3,7 @@
 
 //! those that each check, and each list without a check, declares.
 
-use crate::{cpus, mounts, owner, registry, sockets};
+use crate::{cpus, mounts, owner, registry, rings, sockets};
 
 /// Whether a kernel may lack an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,14 @@ const COMMON: Wants = Wants {
 
 fn all() -> impl Iterator<Item = &'static Wants> {
     let checks = registry::ABOUT.iter().flat_map(|about| about.wants);
-    let lists = [&cpus::WANTS, &mounts::WANTS, &owner::WANTS, &sockets::WANTS, &sockets::HANDLERS];
+    let lists = [
+        &cpus::WANTS,
+        &mounts::WANTS,
+        &owner::WANTS,
+        &rings::WANTS,
+        &sockets::WANTS,
+        &sockets::HANDLERS,
+    ];
     [&COMMON].into_iter().chain(lists).chain(checks)
 }
 

@@ -136,6 +136,24 @@ fn entries<M: KernelMemory>(
 }
 
 #[test]
+fn an_address_can_be_an_index() {
+    with(|memory, kernel| {
+        let index = DIRECT + 0x9000;
+        memory.set(0x808, DIRECT + 0x1002);
+        for level in 0..=10 {
+            let (node, shift) = (0x1000 * (level + 1), 60 - 6 * level);
+            memory.set(node, shift);
+            let below = if shift == 0 { DIRECT + 0xf000 } else { DIRECT + node + 0x1002 };
+            memory.set(node + 40 + 8 * (index >> shift & 63), below);
+        }
+        assert_eq!(entries(kernel, 100), Ok(Vec::from([(index, 0xf000)])));
+        // No index has so many bits.
+        memory.set(0x1000, 66);
+        assert_eq!(entries(kernel, 100), Err(WalkError::WildPointer(DIRECT + 0x1000)));
+    });
+}
+
+#[test]
 fn xarrays_are_walked_in_index_order() {
     with(|memory, kernel| {
         assert_eq!(entries(kernel, 9), Ok(std::vec![]));

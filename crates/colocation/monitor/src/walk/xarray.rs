@@ -94,7 +94,7 @@ impl XArrays {
             .ok_or(WalkError::WildPointer(node))?;
         let fits = match above {
             Some(above) => shift + self.bits == above,
-            None => shift % self.bits == 0 && shift + self.bits <= 64,
+            None => shift % self.bits == 0 && shift < u64::BITS,
         };
         fits.then_some(shift).ok_or(WalkError::WildPointer(node))
     }

@@ -1,0 +1,179 @@
+//! The io_uring instances that tasks use, for people (`include/linux/io_uring_types.h` and `io_uring/tctx.h` of Linux).
+//!
+//! By a ring, a process has Linux read, write, connect and open without a system call that others could watch. A task
+//! keeps the rings that it has used in an xarray; one that it has closed meanwhile stays there while another has it.
+
+#[cfg(test)]
+mod tests;
+
+use crate::kernel::Kernel;
+use crate::memory::KernelMemory;
+use crate::profile::requirements::Need::Optional;
+use crate::profile::requirements::Wants;
+use crate::profile::{Profile, ProfileError};
+use crate::tasks::listing::{self, Task};
+use crate::walk::{XArrayEntry, XArrays};
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
+/// Maximum number of rings of one task, and of all.
+const MAX_OF_TASK: u32 = 1 << 12;
+const MAX_RINGS: usize = 1 << 16;
+/// A kernel thread fetches the requests (`IORING_SETUP_SQPOLL`).
+const POLLED: u32 = 1 << 1;
+
+pub(crate) const WANTS: Wants = Wants {
+    symbols: &[],
+    members: &[
+        ("io_ring_ctx", "cq_entries", Optional),
+        ("io_ring_ctx", "flags", Optional),
+        ("io_ring_ctx", "nr_user_bufs", Optional),
+        ("io_ring_ctx", "nr_user_files", Optional),
+        ("io_ring_ctx", "sq_data", Optional),
+        ("io_ring_ctx", "sq_entries", Optional),
+        ("io_sq_data", "thread", Optional),
+        ("io_tctx_node", "ctx", Optional),
+        ("io_uring_task", "xa", Optional),
+        ("task_struct", "io_uring", Optional),
+        ("task_struct", "pid", Optional),
+    ],
+    constants: &[],
+};
+
+/// A ring that a process has used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ring {
+    /// Address of the `struct io_ring_ctx`.
+    pub address: u64,
+    /// The first of the process's threads that has used it.
+    pub user: Task,
+    /// Number of requests, and of results, that it has room for.
+    pub entries: [u32; 2],
+    /// PID of the kernel thread that fetches its requests; 0 if that has ended. `None` if system calls hand them in.
+    pub polled_by: Option<u32>,
+    /// Number of files that were registered with it, and of buffers; `None` if the kernel does not say.
+    pub registered: [Option<u32>; 2],
+}
+
+/// The rings of one walk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rings {
+    /// The rings, by the processes' PIDs.
+    pub rings: Vec<Ring>,
+    /// Whether every structure was walked to its end.
+    pub is_complete: bool,
+}
+
+struct Layout {
+    /// Offset in a task of the pointer to its record, and there of the xarray.
+    record: u64,
+    xarray: u64,
+    xarrays: XArrays,
+    /// Offset in an entry of the pointer to the ring.
+    ring: u64,
+    entries: [u64; 2],
+    flags: u64,
+    /// Offsets of the pointers to what the kernel thread has, and there to that thread; of its PID.
+    thread: [u64; 2],
+    pid: u64,
+    registered: [Option<u64>; 2],
+}
+
+impl Layout {
+    fn new(profile: &Profile<'_>) -> Option<Self> {
+        let at = |of: &str, member: &str| Some(profile.field(of, member)?.offset);
+        let ring = |member: &str| at("io_ring_ctx", member);
+        Some(Self {
+            record: at("task_struct", "io_uring")?,
+            xarray: at("io_uring_task", "xa")?,
+            xarrays: XArrays::new(profile).ok()?,
+            ring: at("io_tctx_node", "ctx")?,
+            entries: [ring("sq_entries")?, ring("cq_entries")?],
+            flags: ring("flags")?,
+            thread: [ring("sq_data")?, at("io_sq_data", "thread")?],
+            pid: at("task_struct", "pid")?,
+            registered: ["nr_user_files", "nr_user_bufs"].map(ring),
+        })
+    }
+
+    /// The ring at `address`, which `user` has used; `None` if its memory cannot be read.
+    fn read<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        address: u64,
+        user: &Task,
+    ) -> Option<Ring> {
+        let number = |offset: u64| kernel.u32(address.wrapping_add(offset));
+        let thread = || {
+            let [data, thread] = self.thread;
+            let data = kernel.u64(address.wrapping_add(data)).filter(|data| *data != 0)?;
+            let thread = kernel.u64(data.wrapping_add(thread)).filter(|thread| *thread != 0)?;
+            kernel.u32(thread.wrapping_add(self.pid))
+        };
+        let is_polled = number(self.flags)? & POLLED != 0;
+        Some(Ring {
+            address,
+            user: user.clone(),
+            entries: [number(self.entries[0])?, number(self.entries[1])?],
+            polled_by: is_polled.then(|| thread().unwrap_or(0)),
+            registered: self.registered.map(|offset| number(offset?)),
+        })
+    }
+}
+
+/// Walks over all tasks once; `None` if the kernel has no rings, or does not describe them.
+///
+/// # Errors
+///
+/// [`ProfileError`] if the profile lacks something that a walk over tasks needs.
+pub fn list<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Result<Option<Rings>, ProfileError> {
+    let Some(layout) = Layout::new(kernel.profile) else { return Ok(None) };
+    let tasks = listing::list(kernel)?;
+    Ok(Some(of_tasks(kernel, &layout, &tasks.tasks, tasks.is_complete)))
+}
+
+fn of_tasks<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &Layout,
+    tasks: &[Task],
+    mut is_complete: bool,
+) -> Rings {
+    let mut rings = Vec::new();
+    let mut known = BTreeSet::new();
+    for task in tasks {
+        let record = kernel.u64(task.address.wrapping_add(layout.record));
+        let Some(record) = record.filter(|record| *record != 0) else { continue };
+        let xarray = record.wrapping_add(layout.xarray);
+        let mut index = 0;
+        let mut is_whole = false;
+        for _ in 0..MAX_OF_TASK {
+            match layout.xarrays.next(kernel, xarray, index) {
+                Ok(XArrayEntry::Found(at, node)) => {
+                    let ring = kernel.u64(node.wrapping_add(layout.ring));
+                    let ring = ring.filter(|ring| !known.contains(&(task.process, *ring)));
+                    if let Some(ring) = ring.and_then(|at| layout.read(kernel, at, task)) {
+                        is_complete &= rings.len() < MAX_RINGS;
+                        if rings.len() < MAX_RINGS {
+                            known.insert((task.process, ring.address));
+                            rings.push(ring);
+                        }
+                    }
+                    index = at.wrapping_add(1);
+                }
+                Ok(XArrayEntry::Gap(at)) => index = at,
+                Ok(XArrayEntry::End) => {
+                    is_whole = true;
+                    break;
+                }
+                Err(_) => break,
+            }
+            if index == 0 {
+                is_whole = true;
+                break;
+            }
+        }
+        is_complete &= is_whole;
+    }
+    rings.sort_by_key(|ring| (ring.user.process, ring.address));
+    Rings { rings, is_complete }
+}
