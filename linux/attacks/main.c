@@ -50,7 +50,7 @@ static struct attack *const attacks[] = {
 	&hook_kprobe, &hook_kretprobe, &hook_ftrace, &hook_tracepoint,
 	&hook_breakpoint, &hook_input,
 	&gain_root, &gain_kernels, &gain_written, &lift_filter,
-	&redirect_program, &lift_protection,
+	&redirect_program, &redirect_call, &lift_protection,
 	&hook_seq, &hook_proc, &hook_directory, &hook_terminal, &hook_sysctl,
 	&forge_number, &share_pid, &forge_pid, &forge_leader, &fake_leader,
 	&hide_first,

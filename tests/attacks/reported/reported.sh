@@ -1,8 +1,8 @@
 # reported.sh, with $isolation: loads the monitor with its defaults, lets processes gain privileges from Linux, runs
 # the attacks of /cases, and prints their outcome.
 #
-# A case defines attack(), on the process $victim, $found, how the text of its finding begins, and what kind of process
-# it is about, if not an ordinary user's.
+# A case defines attack(), on the process $victim, $found, how the text of its finding begins, what kind of process it
+# is about, if not an ordinary user's, and $held, if a class that is repaired must not be: how a note says why.
 insmod /m/kyozon-attacks.ko 2>/dev/null
 cp /m/victim /tmp/set-user-id
 chmod 4755 /tmp/set-user-id
@@ -34,7 +34,7 @@ wait $all
 echo "with a reason: $(kyozon events | grep -c ' FINDING ') findings"
 for case in /cases/*.sh; do
 	rm -f /tmp/go
-	kind=user
+	kind=user held=
 	eval "$(grep ^kind= "$case")"
 	/m/victim $kind /tmp/go & victim=$!
 	sleep 2
@@ -42,6 +42,7 @@ for case in /cases/*.sh; do
 	attack || echo "attack: failed"
 	outcome="not found"
 	wait_for " FINDING $found" 5 && outcome=found
+	[ -z "$held" ] || wait_for " note  *$held" 2 || outcome="$outcome, not held"
 	echo undo >/proc/kyozon-attacks
 	wait_for " note  *${found%% .*}: gone" 8 && outcome="$outcome, gone after undo"
 	echo "case $(basename "$case" .sh): $outcome"

@@ -4,8 +4,8 @@ cc -static -O1 -Wall -o "$SCRATCH/victim" victim.c || exit 1
 cc -static -O2 -o "$SCRATCH/bpf" "$TREE/tests/monitor/quiet/bpf.c" || exit 1
 kernel=$1 isolation=$2
 set --
-for file in cases/*; do
-	set -- "$@" --put "$file:/$file"
+for file in cases/* "cases-$kernel"/*; do
+	[ ! -e "$file" ] || set -- "$@" --put "$file:/cases/${file##*/}"
 done
 kyozon-lab run --deterministic --kyozon --kernel "$kernel" --module veth --module dummy --timeout 400 \
 	--put "$module:/m/kyozon-attacks.ko" --put "$SCRATCH/victim:/m/victim" --put "$SCRATCH/bpf:/m/bpf" \
