@@ -23,7 +23,7 @@ const LEARNED_BYTES: u64 = 1 << 14;
 const MAX_POINTERS: usize = 1 << 16;
 /// Looks that together see all of them.
 const PARTS: usize = 8;
-/// Maximum number of changed ones that each look sees again.
+/// Maximum number of changed ones in a look, which the next one sees again.
 const MAX_CHANGED: usize = 64;
 
 /// The kind of finding if one leads to nobody's code.
@@ -118,22 +118,28 @@ impl Statics {
     /// Calls `see` with each pointer of the next part, and each that led there before, that leads to where Linux puts
     /// the code of modules.
     pub fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, see: &mut dyn FnMut(Hook)) {
-        let mut look = |slot: u64| {
-            let value = kernel.u64(slot).filter(|value| owner::is_module_space(kernel, *value))?;
-            see(Hook { object: slot, slot, value, target: Target::Code, stamp: None });
-            Some(())
-        };
         let Self { base, first, part, changed, .. } = self;
-        changed.retain(|slot| look(*slot).is_some());
-        let known = changed.len();
+        let before = core::mem::take(changed);
+        led_to_modules(kernel, before.iter().copied(), changed, see);
         let (from, to) = (first.len() * *part / PARTS, first.len() * (*part + 1) / PARTS);
         *part = (*part + 1) % PARTS;
-        for (distance, _) in first.get(from..to).unwrap_or_default() {
-            let slot = *base + u64::from(*distance);
-            let is_known = |changed: &[u64]| changed.iter().take(known).any(|known| *known == slot);
-            if !is_known(changed) && look(slot).is_some() && changed.len() < MAX_CHANGED {
-                changed.push(slot);
-            }
-        }
+        let slots = first.get(from..to).unwrap_or_default().iter();
+        let slots = slots.map(|(distance, _)| *base + u64::from(*distance));
+        led_to_modules(kernel, slots.filter(|slot| !before.contains(slot)), changed, see);
     }
+}
+
+/// Adds those of `slots` that lead to where Linux puts the code of modules to `changed`, and calls `see` with them.
+fn led_to_modules<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    slots: impl Iterator<Item = u64>,
+    changed: &mut Vec<u64>,
+    see: &mut dyn FnMut(Hook),
+) {
+    kernel.words_at(slots, |slot, value| {
+        if owner::is_module_space(kernel, value) && changed.len() < MAX_CHANGED {
+            changed.push(slot);
+            see(Hook { object: slot, slot, value, target: Target::Code, stamp: None });
+        }
+    });
 }
