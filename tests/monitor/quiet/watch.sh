@@ -25,6 +25,8 @@ wait_for_passes() {
 }
 
 kyozon load --budget 2000 || exit 1
+# The ring of events has room for some minutes of notes. A shortage of memory must not end this.
+(echo -1000 >/proc/self/oom_score_adj && exec kyozon events --follow) >/tmp/events 2>&1 & follower=$!
 wait_for_passes 0 0 || exit 1
 tasks=$(passes tasks) text=$(passes text)
 sh /quiet.sh "$@" || exit 1
@@ -34,5 +36,8 @@ kyozon status
 sed 's/^/late answer: /' /tmp/odd 2>/dev/null | head -n 20
 echo "passes meanwhile: $during"
 # An emulator on a busy machine now and then does not run for some ticks.
-kyozon events | grep -vE ' note |wall: no tick for [0-9]{1,3} ms' >&2 && exit 1
+sleep 1
+kill $follower || { echo "nobody follows the events"; tail -n 3 /tmp/events; exit 1; } >&2
+grep -vE ' note |wall: no tick for [0-9]{1,3} ms' /tmp/events >&2 && exit 1
+grep -q 'monitoring Linux' /tmp/events || exit 1
 kyozon status | grep -q "^state *running" && kyozon unload
