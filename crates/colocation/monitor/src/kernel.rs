@@ -193,7 +193,8 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
     ) {
         let mut known = (u64::MAX, None);
         for address in addresses {
-            let (start, word) = (address & !(PAGE_BYTES - 1), (address % PAGE_BYTES / 8) as usize);
+            let start = address & !(PAGE_BYTES - 1);
+            let word = (address % PAGE_BYTES / 8) as usize;
             if known.0 != start {
                 let physical = self.located(start);
                 known = (start, physical.and_then(|physical| self.memory.page(physical)));
