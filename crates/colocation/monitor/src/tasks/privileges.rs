@@ -181,7 +181,7 @@ struct State {
 }
 
 impl State {
-    /// `None` for a task of the kernel, one that begins or ends, and memory that holds no task.
+    /// `None` for a task without memory of its own, one that begins or ends, and memory that holds no task.
     fn read<M: KernelMemory>(
         kernel: &Kernel<'_, M>,
         tasks: &TaskLayout,
@@ -309,6 +309,14 @@ impl Privileges {
     pub fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, tasks: &TaskLayout, task: u64) {
         let Some(layout) = &self.layout else { return };
         let Some(state) = State::read(kernel, tasks, layout, task) else { return };
+        // A kernel thread can work in the memory of a process. No task of user mode becomes one.
+        let is_known =
+            |known: &Known| (known.state.mark, known.state.start) == (state.mark, state.start);
+        if task::says_kernel(kernel, tasks, task) != Some(false)
+            && !self.known.get(&task).is_some_and(is_known)
+        {
+            return;
+        }
         if state.credentials == layout.kernels {
             self.confirm.see(Key::Gained(task), 0);
         }

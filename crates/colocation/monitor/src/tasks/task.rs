@@ -193,7 +193,7 @@ impl TaskState {
     }
 }
 
-/// Whether the task at `task` is one of user mode that neither begins nor ends; `None` if it cannot be read.
+/// Whether the task at `task` neither begins nor ends; `None` if it cannot be read.
 pub fn is_settled<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     layout: &TaskLayout,
@@ -201,10 +201,19 @@ pub fn is_settled<M: KernelMemory>(
 ) -> Option<bool> {
     let member = |offset: u64| kernel.u32(task.wrapping_add(offset));
     Some(
-        member(layout.flags)? & (PF_EXITING | PF_KTHREAD) == 0
+        member(layout.flags)? & PF_EXITING == 0
             && !matches!(member(layout.state)?, TASK_NEW | TASK_DEAD)
             && member(layout.exit_state)? == 0,
     )
+}
+
+/// Whether the task at `task` says that it is a kernel thread.
+pub fn says_kernel<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    layout: &TaskLayout,
+    task: u64,
+) -> Option<bool> {
+    Some(kernel.u32(task.wrapping_add(layout.flags))? & PF_KTHREAD != 0)
 }
 
 /// The name of the task at `task`.

@@ -8,6 +8,8 @@ use std::format;
 const ALL: u64 = 0x1ff_ffff_ffff;
 /// Long after the first pass.
 const LATER: u32 = 5;
+/// `PF_KTHREAD`.
+const KERNEL_THREAD: u32 = 0x20_0000;
 /// Another user namespace.
 const CONFINED: u64 = linux::INIT_USER_NS + 0x40;
 /// Keys of the auxiliary vector: `AT_SYSINFO_EHDR` and `AT_SECURE`.
@@ -94,6 +96,15 @@ const GAINED: &str = "privileges gained: alone, pid 64: ";
 
 fn before(found: &str) -> [String; 1] {
     [format!("{GAINED}user 1000 without capabilities, as before: {found}")]
+}
+
+#[test]
+fn a_task_of_user_mode_is_judged_whatever_it_says() {
+    let lines = found(|linux, task| {
+        linux.put32(task + linux::FLAGS, KERNEL_THREAD);
+        linux.commit(task, [0; 4], ALL);
+    });
+    assert_eq!(lines, before("user 0, capabilities 0x1ffffffffff"));
 }
 
 #[test]
@@ -203,8 +214,18 @@ fn privileges_with_a_reason_are_not_found() {
         linux.commit(task, [0; 4], ALL);
     };
     assert_eq!(found(reused), [""; 0]);
-    // A task that ends, and one of the kernel.
-    for (at, value) in [(linux::FLAGS, 4), (linux::FLAGS, 0x20_0000), (linux::STATE, 0x800)] {
+    // A kernel thread that works in a process's memory, where a task was.
+    let kernels = |linux: &Linux, task: u64, step| match step {
+        LATER => {
+            linux.put(task + linux::START, linux.get(task + linux::START) + 1000);
+            linux.put32(task + linux::FLAGS, KERNEL_THREAD);
+            linux.put(task + linux::REAL_CRED, linux::INIT_CRED);
+        }
+        _ => {}
+    };
+    assert_eq!(found_with(kernels), [""; 0]);
+    // A task that ends.
+    for (at, value) in [(linux::FLAGS, 4), (linux::STATE, 0x800)] {
         let other = |linux: &Linux, task: u64| {
             linux.put32(task + at, value);
             linux.commit(task, [0; 4], ALL);
