@@ -43,7 +43,7 @@ extern struct attack hook_kprobe, hook_kretprobe, hook_ftrace, hook_tracepoint;
 extern struct attack hook_breakpoint, hook_input;
 extern struct attack gain_root, gain_kernels, gain_written, lift_filter;
 extern struct attack redirect_program, redirect_call, lift_protection;
-extern struct attack hook_seq, hook_proc, hook_directory, hook_terminal, hook_sysctl;
+extern struct attack hook_seq, hook_proc, hook_directory, hook_terminal;
 extern struct attack forge_number, share_pid, forge_pid, forge_leader, fake_leader;
 extern struct attack hide_first;
 extern struct attack evade;

@@ -51,7 +51,7 @@ static struct attack *const attacks[] = {
 	&hook_breakpoint, &hook_input,
 	&gain_root, &gain_kernels, &gain_written, &lift_filter,
 	&redirect_program, &redirect_call, &lift_protection,
-	&hook_seq, &hook_proc, &hook_directory, &hook_terminal, &hook_sysctl,
+	&hook_seq, &hook_proc, &hook_directory, &hook_terminal,
 	&forge_number, &share_pid, &forge_pid, &forge_leader, &fake_leader,
 	&hide_first,
 	&evade,

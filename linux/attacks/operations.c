@@ -18,7 +18,6 @@
 #include <linux/rcupdate.h>
 #include <linux/seq_file.h>
 #include <linux/string.h>
-#include <linux/sysctl.h>
 #include <linux/tty.h>
 #include <linux/tty_ldisc.h>
 #include <linux/version.h>
@@ -428,63 +427,4 @@ struct attack hook_terminal = {
 	.begin = terminal_begin,
 	.undo = terminal_undo,
 	.present = terminal_present,
-};
-
-/* hook-sysctl: the kernel's taint, as /proc/sys tells it. */
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 11, 0)
-typedef struct ctl_table setting_entry;
-#else
-typedef const struct ctl_table setting_entry;
-#endif
-
-/* Entries that are searched, of a table that may have no last one. */
-#define MOST_SETTINGS	64
-
-static struct ctl_table *setting;
-static proc_handler *setting_before;
-
-static int tell_setting(setting_entry *entry, int write, void *to, size_t *bytes, loff_t *at)
-{
-	int error;
-
-	atomic_inc(&inside);
-	error = setting_before(entry, write, to, bytes, at);
-	atomic_dec(&inside);
-	return error;
-}
-
-static int sysctl_begin(struct attack *attack, char *unused)
-{
-	struct ctl_table *table = (void *)symbol("kern_table");
-	int number;
-
-	for (number = 0; table && number < MOST_SETTINGS && table[number].procname; number++) {
-		if (strcmp(table[number].procname, "tainted"))
-			continue;
-		setting = &table[number];
-		setting_before = setting->proc_handler;
-		WRITE_ONCE(setting->proc_handler, tell_setting);
-		attack_mark(attack, "tainted");
-		return 0;
-	}
-	return -ENOENT;
-}
-
-static bool sysctl_present(struct attack *attack)
-{
-	return READ_ONCE(setting->proc_handler) == tell_setting;
-}
-
-static void sysctl_undo(struct attack *attack)
-{
-	if (sysctl_present(attack))
-		WRITE_ONCE(setting->proc_handler, setting_before);
-	wait_for_calls();
-}
-
-struct attack hook_sysctl = {
-	.name = "hook-sysctl",
-	.begin = sysctl_begin,
-	.undo = sysctl_undo,
-	.present = sysctl_present,
 };

@@ -26,7 +26,6 @@ mod protocols;
 mod sensitive;
 mod sockets;
 mod source;
-mod statics;
 mod stubs;
 mod terminals;
 #[cfg(test)]
@@ -55,7 +54,6 @@ use kyozon_abi::layer::RepairWord;
 use plan::Collector;
 use sensitive::Sensitive;
 use source::{Cursor, Hook, Source, Target};
-use statics::Statics;
 use stubs::Stubs;
 
 /// Steps from the beginning of one pass to that of the next. A pass with a suspect is followed at once.
@@ -267,8 +265,6 @@ enum Stage {
     Rests,
     /// The owners are read.
     Owners,
-    /// The pointers in the kernel's data: before the sources, which see some of them as well, and say more.
-    Statics,
     /// A source, the place in it, and the number of parts of that list so far.
     Source(usize, Cursor, u32),
     /// The owners are read again, for a report: a module can have come meanwhile.
@@ -281,8 +277,6 @@ pub struct HookCheck {
     text: Range<u64>,
     sensitive: Sensitive,
     sources: Vec<AnySource>,
-    /// Its number as a source is the one behind those.
-    statics: Option<Statics>,
     owners: Option<OwnerIndex>,
     stage: Stage,
     pass: u32,
@@ -395,56 +389,6 @@ impl HookCheck {
         })
     }
 
-    /// Looks at pointers in the kernel's data, or learns more of them. Returns whether the look is complete.
-    fn look_at_statics<M: KernelMemory>(
-        &mut self,
-        kernel: &Kernel<'_, M>,
-        index: &OwnerIndex,
-    ) -> bool {
-        let number = self.sources.len();
-        let Self { statics, text, confirm, of_source, late, cut_off, .. } = self;
-        let Some(statics) = statics else { return true };
-        if !statics.learn(kernel) {
-            return false;
-        }
-        *cut_off += u64::from(statics.is_full());
-        statics.look(kernel, &mut |hook| {
-            let wrong = match owned(kernel, index, text, &hook, late) {
-                Owned::ByModule => Wrong::Changed,
-                Owned::ByNobody => Wrong::Hidden,
-                Owned::ByKernel | Owned::Listed => return,
-            };
-            *of_source += 1;
-            if *of_source > MAX_OF_SOURCE {
-                *cut_off += 1;
-                return;
-            }
-            let Hook { object, slot, value, .. } = hook;
-            confirm.see(Key { wrong, source: number, object, slot, function: 0 }, value);
-        });
-        true
-    }
-
-    /// The kind of finding if a pointer of source `number` leads to nobody's code or data.
-    fn what(&self, number: usize) -> &'static str {
-        self.sources.get(number).map_or(statics::WHAT, AnySource::what)
-    }
-
-    /// What the pointer led to at the first look.
-    fn first_value(&self, key: Key) -> Option<u64> {
-        match &self.statics {
-            Some(statics) if key.source == self.sources.len() => statics.first(key.slot),
-            _ => self.first.get(key.slot).map(|first| first.value),
-        }
-    }
-
-    fn symbol<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, key: Key) -> String {
-        match self.sources.get(key.source) {
-            Some(source) => source.symbol(kernel, key.object),
-            None => owner::symbol(kernel, key.object),
-        }
-    }
-
     /// Begins the plan that was asked for first.
     fn begin_plan(&mut self) {
         let next = if self.wanted.is_empty() { None } else { Some(self.wanted.remove(0)) };
@@ -459,17 +403,14 @@ impl HookCheck {
         }
     }
 
-    /// The words for a suspect; `None` if it has an owner by now, or if a source with more to say sees the same.
+    /// The words for a suspect; `None` if it has an owner by now.
     fn finding<M: KernelMemory>(
         &self,
         kernel: &Kernel<'_, M>,
         key: Key,
         value: u64,
     ) -> Option<Finding> {
-        let is_same = |other: Key| other.slot == key.slot && other.source < self.sources.len();
-        if key.source == self.sources.len() && self.confirm.keys().any(is_same) {
-            return None;
-        }
+        let source = self.sources.get(key.source)?;
         let index = self.owners.as_ref();
         let leads = || owner::describe(kernel, index, value);
         let nearby = |address| owner::symbol(kernel, address);
@@ -491,8 +432,8 @@ impl HookCheck {
                     return None;
                 }
                 Finding {
-                    what: self.what(key.source).into(),
-                    symbol: self.symbol(kernel, key),
+                    what: source.what().into(),
+                    symbol: source.symbol(kernel, key.object),
                     owner: owner::unlisted(value),
                     ..finding
                 }
@@ -507,7 +448,7 @@ impl HookCheck {
                     symbol: nearby(key.function),
                     found: format!(
                         "by {}, which can change {}",
-                        self.symbol(kernel, key),
+                        source.symbol(kernel, key.object),
                         self.sensitive.shows(key.function)?
                     ),
                     ..finding
@@ -515,8 +456,8 @@ impl HookCheck {
             }
             Wrong::Changed => Finding {
                 what: CHANGED.into(),
-                symbol: self.symbol(kernel, key),
-                expected: nearby(self.first_value(key)?),
+                symbol: source.symbol(kernel, key.object),
+                expected: nearby(self.first.get(key.slot)?.value),
                 ..finding
             },
         })
@@ -528,15 +469,12 @@ impl Make for HookCheck {
         About { name: "hooks", wants: WANTS, share: 15, pass_ms: 150, repairs: Repairs::Nothing };
 
     fn make(profile: &Profile<'_>, seed: u64) -> Result<Self, ProfileError> {
-        let (sources, mut missing) = AnySource::all(profile);
-        let text = profile.text_base()..profile.symbol("_etext").unwrap_or(0);
-        let statics = Statics::new(profile, &text);
-        missing += u64::from(statics.is_none());
+        let (sources, missing) = AnySource::all(profile);
+        let end = profile.symbol("_etext").unwrap_or(0);
         Ok(Self {
-            text,
+            text: profile.text_base()..end,
             sensitive: Sensitive::new(profile),
             sources,
-            statics,
             owners: Owners::new(profile).ok().map(OwnerIndex::new),
             stage: Stage::Rests,
             pass: 0,
@@ -575,7 +513,7 @@ impl<M: KernelMemory> Check<M> for HookCheck {
     fn stands(&self, what: &str, address: u64) -> bool {
         self.confirm.stands(|key| {
             let name = match key.wrong {
-                Wrong::Hidden => self.what(key.source),
+                Wrong::Hidden => self.sources.get(key.source).map_or("", AnySource::what),
                 Wrong::Sensitive => SENSITIVE,
                 Wrong::Changed => CHANGED,
             };
@@ -630,12 +568,6 @@ impl<M: KernelMemory> Check<M> for HookCheck {
                         if let Some(collector) = &mut self.collector {
                             collector.begin(kernel, &index);
                         }
-                        self.stage = Stage::Statics;
-                    }
-                }
-                Stage::Statics => {
-                    if self.look_at_statics(kernel, &index) {
-                        self.of_source = 0;
                         self.stage = Stage::Source(0, Cursor::default(), 0);
                     }
                 }

@@ -184,27 +184,6 @@ impl<'a, M: KernelMemory> Kernel<'a, M> {
         }
     }
 
-    /// Calls `see` with each of `addresses`, multiples of 8, and the word there. Of those in a row that lie in one page,
-    /// the page is looked up once. What is not mapped or not readable is left out.
-    pub(crate) fn words_at(
-        &self,
-        addresses: impl Iterator<Item = u64>,
-        mut see: impl FnMut(u64, u64),
-    ) {
-        let mut known = (u64::MAX, None);
-        for address in addresses {
-            let start = address & !(PAGE_BYTES - 1);
-            let word = (address % PAGE_BYTES / 8) as usize;
-            if known.0 != start {
-                let physical = self.located(start);
-                known = (start, physical.and_then(|physical| self.memory.page(physical)));
-            }
-            if let Some(word) = known.1.and_then(|page| page.get(word)) {
-                see(address, word.load(Relaxed));
-            }
-        }
-    }
-
     /// The unsigned integer of 1, 2, 4 or 8 `bytes` at `address`; `None` for other sizes.
     pub fn uint(&self, address: u64, bytes: u64) -> Option<u64> {
         match bytes {

@@ -10,11 +10,6 @@ const HANDLER: u64 = TEXT + 0x400;
 const GETDENTS: u64 = TEXT + 0x500;
 const END_OF_TEXT: u64 = TEXT + 0x1000;
 const TABLE: u64 = TEXT + 0x2000;
-/// The kernel's data that has only what a test puts there, with the first task's stack and a static call in it.
-const STATICS: u64 = TEXT + 0x5_0000;
-const STACK: u64 = STATICS + 0x4000;
-const STATIC_CALL: u64 = STATICS + 0x2000;
-const END_OF_STATICS: u64 = STATICS + 0x9000;
 const MODULES: u64 = TEXT + 0x8000;
 const MODULE: u64 = DIRECT + 0x1000;
 /// Code and data of the module; code of nobody.
@@ -142,14 +137,6 @@ impl World {
             (TEXT + 0x6c0, b't', "behind_listings"),
             (END_OF_TEXT, b'T', "_etext"),
             (TABLE, b'd', "table"),
-            (STATICS, b'D', "_sdata"),
-            (STATICS + 0x100, b'd', "operations"),
-            (STATIC_CALL, b'd', "__SCK__tp_func_x"),
-            (STACK, b'D', "init_stack"),
-            (STACK + 0x1000, b'D', "behind_stack"),
-            (STATICS + 0x6000, b'D', "_edata"),
-            (STATICS + 0x8000, b'B', "__bss_start"),
-            (END_OF_STATICS, b'B', "__bss_stop"),
             (MODULES, b'D', "modules"),
         ];
         symbols.extend(VARIABLES.iter().map(|name| (variable(name), b'd', *name)));
@@ -265,72 +252,6 @@ fn every_source_is_found_in_an_empty_kernel() {
     let mut world = World::new();
     assert_eq!(world.check.coverage.unjudged, 0);
     assert_eq!(world.look(3), [""; 0]);
-}
-
-#[test]
-fn pointers_in_the_kernels_data() {
-    const SLOT: u64 = STATICS + 0x110;
-    for slot in [SLOT, STATICS, STACK - 8, STACK + 0x1000, END_OF_STATICS - 8] {
-        let mut world = World::new();
-        world.set(slot, HANDLER);
-        world.look(1);
-        // Elsewhere in the kernel, nowhere, and what is no address.
-        for other in [NOTHING, 0, 1, STATICS] {
-            world.set(slot, other);
-            assert_eq!(world.look(16), [""; 0], "{slot:#x}: {other:#x}");
-        }
-        for (value, what) in [
-            (CODE, "operations changed, [^:]*: handler, 0xffffffffc0000000, module evil"),
-            (
-                NOBODY,
-                "pointer in the kernel's data to unlisted code, [^:]*: , 0xffffffffc1234560, .*",
-            ),
-        ] {
-            world.set(slot, value);
-            let lines = world.look(8 + PASSES);
-            let [line] = &lines[..] else { panic!("{slot:#x}: {lines:?}") };
-            let (begin, end) = what.split_once("[^:]*").unwrap();
-            let end = end.trim_end_matches(".*");
-            assert!(line.starts_with(begin) && line.contains(end), "{slot:#x}: {line}");
-            assert_eq!(world.look(16), [""; 0], "once");
-        }
-        world.set(slot, HANDLER);
-        assert_eq!(world.look(16), [""; 0]);
-        assert_eq!(world.check.confirm.keys().len(), 0);
-    }
-}
-
-#[test]
-fn what_is_no_variable_may_lead_to_modules() {
-    // A call's record, the first task's stack, and what is freed after the boot.
-    for slot in [STATIC_CALL, STACK, STACK + 0xff8, STATICS + 0x6000, END_OF_STATICS] {
-        let mut world = World::new();
-        world.set(slot, HANDLER);
-        world.look(1);
-        world.set(slot, CODE);
-        assert_eq!(world.look(16), [""; 0], "{slot:#x}");
-    }
-    // Nor does it matter what led nowhere at first.
-    let mut world = World::new();
-    world.look(1);
-    world.set(STATICS + 0x110, CODE);
-    assert_eq!(world.look(16), [""; 0]);
-}
-
-#[test]
-fn a_pointer_of_a_source_in_the_kernels_data_is_found_once() {
-    let mut world = World::new();
-    let block = world.object("notifier_block", STATICS + 0x200, &[("notifier_call", HANDLER)]);
-    world.set(world.at("atomic_notifier_head", "head", variable("die_chain")), block);
-    world.look(1);
-    for _ in 0..9 {
-        world.object("notifier_block", block, &[("notifier_call", NOBODY)]);
-        let lines = world.look(16);
-        assert_eq!(lines.len(), 1, "{lines:?}");
-        assert!(lines[0].starts_with("hidden notifier, die_chain"), "{lines:?}");
-        world.object("notifier_block", block, &[("notifier_call", HANDLER)]);
-        world.look(1 + lines.len() as u32);
-    }
 }
 
 #[test]
