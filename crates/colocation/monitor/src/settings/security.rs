@@ -28,6 +28,8 @@ const MAX_ENTRIES: u64 = 1 << 14;
 const PARTS: u64 = 16;
 /// Maximum number of changed entries that each look sees again.
 const MAX_CHANGED: usize = 64;
+/// What no entry has: the first look at one is to come.
+const UNSEEN: u64 = u64::MAX;
 
 /// Records or keys, one behind the other.
 #[derive(Debug)]
@@ -36,7 +38,7 @@ struct Table {
     /// Bytes of an entry, and the bits of its first word that count.
     bytes: u64,
     mask: u64,
-    /// What each had when it was seen to have something first, or 0.
+    /// What each had at the first look, or [`UNSEEN`].
     first: Vec<u64>,
     /// The part that the next look sees.
     part: u64,
@@ -61,7 +63,7 @@ impl Table {
             start,
             bytes,
             mask,
-            first: vec![0; entries as usize],
+            first: vec![UNSEEN; entries as usize],
             part: 0,
             changed: Vec::new(),
         })
@@ -75,7 +77,7 @@ impl Table {
 
     /// What the entry at `address` had first.
     fn first(&self, address: u64) -> Option<u64> {
-        self.first.get(self.place(address)?).copied()
+        self.first.get(self.place(address)?).copied().filter(|first| *first != UNSEEN)
     }
 
     /// Sees the next part, and the entries that were changed; calls `see` with the address and the value of each that
@@ -96,7 +98,7 @@ impl Table {
             let place = self.place(address).and_then(|place| self.first.get_mut(place));
             let Some(first) = place else { return };
             let is_new = || changed.len() < MAX_CHANGED && !changed.contains(&address);
-            if *first == 0 {
+            if *first == UNSEEN {
                 *first = value;
             } else if *first != value && is_new() {
                 changed.push(address);

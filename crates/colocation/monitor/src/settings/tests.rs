@@ -279,7 +279,14 @@ fn hooks_of_security_modules_stay() {
     w.memory.put(key(1), &[1]);
     // A whole round; what an empty place gets later is no finding.
     assert_eq!(w.look(20), [""; 0]);
+    // One that was empty has none of a module that comes later, and taking it out is no news.
     w.memory.set(call(2), HANDLER);
+    let line = "protection lifted, __SCK__lsm_static_call_c: none, handler, nobody";
+    assert_eq!(w.look(20), [line]);
+    w.memory.put(key(2), &[1]);
+    assert_eq!(w.look(20), ["protection lifted, security_hook_active_c: 0, 1, nobody"]);
+    w.memory.put(key(2), &[0]);
+    w.memory.set(call(2), 0);
     assert_eq!(w.look(20), [""; 0]);
     w.memory.set(call(1), HANDLER + 8);
     let line = "protection lifted, __SCK__lsm_static_call_b: handler, handler+0x8, nobody";
@@ -288,7 +295,7 @@ fn hooks_of_security_modules_stay() {
     w.memory.put(key(1), &[0]);
     assert_eq!(w.look(20), ["protection lifted, security_hook_active_b: 1, 0, nobody"]);
     w.memory.put(key(1), &[1]);
-    w.memory.set(call(2), 0);
-    let line = "protection lifted, __SCK__lsm_static_call_c: handler, none, nobody";
+    w.memory.set(call(1), 0);
+    let line = "protection lifted, __SCK__lsm_static_call_b: handler, none, nobody";
     assert_eq!(w.look(20), [line]);
 }
