@@ -215,13 +215,12 @@ fn privileges_with_a_reason_are_not_found() {
     };
     assert_eq!(found(reused), [""; 0]);
     // A kernel thread that works in a process's memory, where a task was.
-    let kernels = |linux: &Linux, task: u64, step| match step {
-        LATER => {
+    let kernels = |linux: &Linux, task: u64, step| {
+        if step == LATER {
             linux.put(task + linux::START, linux.get(task + linux::START) + 1000);
             linux.put32(task + linux::FLAGS, KERNEL_THREAD);
             linux.put(task + linux::REAL_CRED, linux::INIT_CRED);
         }
-        _ => {}
     };
     assert_eq!(found_with(kernels), [""; 0]);
     // A task that ends.
