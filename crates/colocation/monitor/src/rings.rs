@@ -16,8 +16,8 @@ use crate::walk::{XArrayEntry, XArrays};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-/// Maximum number of rings of one task, and of all.
-const MAX_OF_TASK: u32 = 1 << 12;
+/// Maximum number of steps over the rings of a task, and of rings of all tasks.
+const MAX_STEPS: u32 = 1 << 12;
 const MAX_RINGS: usize = 1 << 16;
 /// A kernel thread fetches the requests (`IORING_SETUP_SQPOLL`).
 const POLLED: u32 = 1 << 1;
@@ -96,6 +96,27 @@ impl Layout {
         })
     }
 
+    /// The addresses of the rings that the task at `task` has used, and whether these are all.
+    fn addresses<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, task: u64) -> (Vec<u64>, bool) {
+        let mut addresses = Vec::new();
+        let record = kernel.u64(task.wrapping_add(self.record));
+        let Some(record) = record.filter(|record| *record != 0) else { return (addresses, true) };
+        let mut index = 0;
+        for _ in 0..MAX_STEPS {
+            match self.xarrays.next(kernel, record.wrapping_add(self.xarray), index) {
+                Ok(XArrayEntry::Found(at, node)) => {
+                    addresses.extend(kernel.u64(node.wrapping_add(self.ring)));
+                    // No ring lies at the last address.
+                    index = at.saturating_add(1);
+                }
+                Ok(XArrayEntry::Gap(at)) => index = at,
+                Ok(XArrayEntry::End) => return (addresses, true),
+                Err(_) => return (addresses, false),
+            }
+        }
+        (addresses, false)
+    }
+
     /// The ring at `address`, which `user` has used; `None` if its memory cannot be read.
     fn read<M: KernelMemory>(
         &self,
@@ -141,38 +162,20 @@ fn of_tasks<M: KernelMemory>(
     let mut rings = Vec::new();
     let mut known = BTreeSet::new();
     for task in tasks {
-        let record = kernel.u64(task.address.wrapping_add(layout.record));
-        let Some(record) = record.filter(|record| *record != 0) else { continue };
-        let xarray = record.wrapping_add(layout.xarray);
-        let mut index = 0;
-        let mut is_whole = false;
-        for _ in 0..MAX_OF_TASK {
-            match layout.xarrays.next(kernel, xarray, index) {
-                Ok(XArrayEntry::Found(at, node)) => {
-                    let ring = kernel.u64(node.wrapping_add(layout.ring));
-                    let ring = ring.filter(|ring| !known.contains(&(task.process, *ring)));
-                    if let Some(ring) = ring.and_then(|at| layout.read(kernel, at, task)) {
-                        is_complete &= rings.len() < MAX_RINGS;
-                        if rings.len() < MAX_RINGS {
-                            known.insert((task.process, ring.address));
-                            rings.push(ring);
-                        }
-                    }
-                    index = at.wrapping_add(1);
-                }
-                Ok(XArrayEntry::Gap(at)) => index = at,
-                Ok(XArrayEntry::End) => {
-                    is_whole = true;
-                    break;
-                }
-                Err(_) => break,
+        let (addresses, is_whole) = layout.addresses(kernel, task.address);
+        is_complete &= is_whole;
+        for address in addresses {
+            if known.contains(&(task.process, address)) {
+                continue;
             }
-            if index == 0 {
-                is_whole = true;
+            let Some(ring) = layout.read(kernel, address, task) else { continue };
+            if rings.len() == MAX_RINGS {
+                is_complete = false;
                 break;
             }
+            known.insert((task.process, address));
+            rings.push(ring);
         }
-        is_complete &= is_whole;
     }
     rings.sort_by_key(|ring| (ring.user.process, ring.address));
     Rings { rings, is_complete }
