@@ -309,17 +309,6 @@ impl Privileges {
     pub fn look<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, tasks: &TaskLayout, task: u64) {
         let Some(layout) = &self.layout else { return };
         let Some(state) = State::read(kernel, tasks, layout, task) else { return };
-        // A kernel thread can work in the memory of a process. No task of user mode becomes one.
-        let is_known =
-            |known: &Known| (known.state.mark, known.state.start) == (state.mark, state.start);
-        if task::says_kernel(kernel, tasks, task) != Some(false)
-            && !self.known.get(&task).is_some_and(is_known)
-        {
-            return;
-        }
-        if state.credentials == layout.kernels {
-            self.confirm.see(Key::Gained(task), 0);
-        }
         let first = layout.first_namespace;
         let signal = || kernel.u64(task.wrapping_add(tasks.signal)).unwrap_or(0);
         let known = self.known.get_mut(&task);
@@ -331,7 +320,15 @@ impl Privileges {
             before.mark == state.mark
                 && (before.start == state.start || goes_on && *process == signal())
         };
-        let Some(known) = known.filter(is_same) else {
+        let known = known.filter(is_same);
+        // A kernel thread can work in the memory of a process. No task of user mode becomes one, whatever it says.
+        if known.is_none() && task::says_kernel(kernel, tasks, task) != Some(false) {
+            return;
+        }
+        if state.credentials == layout.kernels {
+            self.confirm.see(Key::Gained(task), 0);
+        }
+        let Some(known) = known else {
             let signal = signal();
             self.add(task, state, signal, first);
             return;
