@@ -227,6 +227,13 @@ impl TextCheck {
 }
 
 impl Watch {
+    /// Notes the pages with slots of optimized probes that Linux has now.
+    fn note_slots<M: KernelMemory>(&mut self, kernel: &Kernel<'_, M>, layout: &TextLayout) {
+        if let Some(probes) = &layout.probes {
+            self.slots.note(kernel, probes, self.slice);
+        }
+    }
+
     /// Compares `page`, and reports the changes that are confirmed there and those that are over.
     fn recheck_page<M: KernelMemory>(
         &mut self,
@@ -588,9 +595,7 @@ impl<M: KernelMemory> Check<M> for TextCheck {
     ) {
         let Self { layout, records, watch } = self;
         let space = writes::linux_space(kernel, layout);
-        if let Some(probes) = &layout.probes {
-            watch.slots.note(kernel, probes, watch.slice);
-        }
+        watch.note_slots(kernel, layout);
         // The records are read again for the step that follows.
         let mut rules = SiteRules::new(kernel, layout, records, watch.slice + 1);
         let dropped = watch.passing.dropped;
@@ -637,9 +642,7 @@ impl<M: KernelMemory> Check<M> for TextCheck {
         let Self { layout, records, watch } = self;
         watch.slice += 1;
         watch.is_late = false;
-        if let Some(probes) = &layout.probes {
-            watch.slots.note(kernel, probes, watch.slice);
-        }
+        watch.note_slots(kernel, layout);
         let mut rules = SiteRules::new(kernel, layout, records, watch.slice);
         watch.step(&mut rules, budget, found, retries)
     }

@@ -183,6 +183,12 @@ fn a_page_of_slots_that_linux_has_freed_is_remembered_for_a_while() {
     assert_eq!(world.patched(VICTIM + 9, &jump), []);
     world.passes(200);
     assert_eq!(world.patched(VICTIM + 9, &jump).len(), 1, "long ago");
+    // One that Linux had when another write was judged, and at no step.
+    let mut world = World::new();
+    probes::slots(&world);
+    world.judge(OTHER, &[INT3], SPACE);
+    world.set(SLOTS, SLOTS);
+    assert_eq!(world.patched(VICTIM + 9, &jump), []);
 }
 
 #[test]
