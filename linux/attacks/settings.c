@@ -85,6 +85,8 @@ static int redirect_call_begin(struct attack *attack, char *argument)
 	void *now = argument ? (void *)symbol(argument) : NULL;
 	int number;
 
+	if (argument && !now)
+		return -EINVAL;
 	record = NULL;
 	for (number = -1; function && !record && number < MOST_CALLS; number++) {
 		snprintf(name, sizeof(name), number < 0 ? "__SCK__%s" : "__SCK__%s_%d", call, number);
