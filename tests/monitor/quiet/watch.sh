@@ -25,7 +25,7 @@ wait_for_passes() {
 }
 
 kyozon load --budget 2000 || exit 1
-# The ring of events has room for some minutes of notes. A shortage of memory must not end this.
+# The ring has room for the notes of some minutes. A shortage of memory must not end the reader.
 (echo -1000 >/proc/self/oom_score_adj && exec kyozon events --follow) >/tmp/events 2>&1 & follower=$!
 wait_for_passes 0 0 || exit 1
 tasks=$(passes tasks) text=$(passes text)
@@ -39,5 +39,5 @@ echo "passes meanwhile: $during"
 sleep 1
 kill $follower || { echo "nobody follows the events"; tail -n 3 /tmp/events; exit 1; } >&2
 grep -vE ' note |wall: no tick for [0-9]{1,3} ms' /tmp/events >&2 && exit 1
-grep -q 'monitoring Linux' /tmp/events || exit 1
+grep -q 'monitoring Linux' /tmp/events || { echo "the events lack their beginning" >&2; exit 1; }
 kyozon status | grep -q "^state *running" && kyozon unload
