@@ -1,8 +1,6 @@
 //! What the monitor needs from a profile: the symbols, members and constants of the walks that every check uses, and
 //! those that each check, and each list without a check, declares.
 
-//! those that each check, and each list without a check, declares.
-
 use crate::{cpus, mounts, owner, registry, rings, sockets};
 
 /// Whether a kernel may lack an entry.

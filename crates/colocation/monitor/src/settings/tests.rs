@@ -277,9 +277,9 @@ fn hooks_of_security_modules_stay() {
     let mut w = World::new();
     w.memory.set(call(1), HANDLER);
     w.memory.put(key(1), &[1]);
-    // A whole round; what an empty place gets later is no finding.
+    // A whole round.
     assert_eq!(w.look(20), [""; 0]);
-    // One that was empty has none of a module that comes later, and taking it out is no news.
+    // An empty place stays empty.
     w.memory.set(call(2), HANDLER);
     let line = "protection lifted, __SCK__lsm_static_call_c: none, handler, nobody";
     assert_eq!(w.look(20), [line]);
