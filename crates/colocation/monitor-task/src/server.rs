@@ -32,8 +32,8 @@ const PROGRESS: u64 = 25;
 const REPAIRS_PER_TICK: usize = 4;
 /// Ticks without transactions, the checks' alone, after one for which the other CPUs did not stand still.
 const BUSY_TICKS: u32 = 7;
-/// Milliseconds without a tick after which Linux may have taken back what explains its writes. At 250 Hz, it optimizes a
-/// kprobe 20 ms after it made the slot (`OPTIMIZE_DELAY` in Linux's `kprobes.c`), and frees the slot of one that it
+/// Milliseconds without a tick after which Linux may have taken back what explains its writes. At 250 Hz, it optimizes
+/// a kprobe 20 ms after it made the slot (`OPTIMIZE_DELAY` in Linux's `kprobes.c`), and frees the slot of one that it
 /// removed after an RCU grace period.
 const LATE_MS: u64 = 30;
 /// Lines after which an open finding is reported again: half of the event ring.
