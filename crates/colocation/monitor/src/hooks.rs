@@ -8,14 +8,18 @@
 mod breakpoints;
 mod devices;
 mod diagnoses;
+mod directs;
 mod files;
+mod filter;
 mod first;
 mod formats;
+mod graphs;
 mod hrtimers;
 mod inputs;
 mod interfaces;
 mod kprobes;
 pub mod listing;
+mod live_patches;
 mod mounts;
 mod netfilter;
 mod notifiers;
@@ -78,7 +82,7 @@ const CHANGED: &str = "operations changed";
 macro_rules! sources {
     ($($name:ident: $source:path),* $(,)?) => {
         /// What the sources need from a profile.
-        const WANTS: &[Wants] = &[first::WANTS, $(<$source as Source>::WANTS),*];
+        const WANTS: &[Wants] = &[filter::WANTS, first::WANTS, $(<$source as Source>::WANTS),*];
 
         #[derive(Debug)]
         enum AnySource {
@@ -153,12 +157,15 @@ macro_rules! sources {
 sources! {
     Breakpoints: breakpoints::Breakpoints,
     Diagnoses: diagnoses::Diagnoses,
+    Directs: directs::Directs,
     Files: files::Files,
     Formats: formats::Formats,
+    Graphs: graphs::Graphs,
     Hrtimers: hrtimers::Hrtimers,
     Inputs: inputs::Inputs,
     Interfaces: interfaces::Interfaces,
     Kprobes: kprobes::Kprobes,
+    LivePatches: live_patches::LivePatches,
     Mounts: mounts::Mounts,
     Netfilter: netfilter::Netfilter,
     Notifiers: notifiers::Notifiers,

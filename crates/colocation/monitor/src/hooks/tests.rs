@@ -1,4 +1,5 @@
 mod disarm;
+mod traced;
 
 use super::tracers::CALL;
 use super::*;
@@ -21,6 +22,8 @@ const NOBODY: u64 = 0xffff_ffff_c123_4560;
 const NOTHING: u64 = TEXT + 0x4c0;
 const ACCEPT: u64 = TEXT + 0x4d0;
 const TRACE: u64 = TEXT + 0x4e0;
+/// Goes on with live patches.
+const PATCHES: u64 = TEXT + 0x4f0;
 const CALL_AT: u64 = 0x1e;
 const REGS_CALL_AT: u64 = 0x2b;
 /// Two tracepoints; the places of static calls.
@@ -29,10 +32,15 @@ const SITES: u64 = TEXT + 0x2200;
 
 /// Variables of the kernel that the sources start at, each at an address of its own.
 const VARIABLES: &[&str] = &[
+    "__ftrace_graph_entry",
     "__per_cpu_offset",
     "console_cdev",
     "die_chain",
+    "direct_functions",
+    "fgraph_array",
     "formats",
+    "ftrace_graph_entry",
+    "ftrace_graph_return",
     "ftrace_ops_list",
     "init_net",
     "inet6_offloads",
@@ -74,6 +82,11 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        Self::without("")
+    }
+
+    /// That of a kernel that lacks a variable.
+    fn without(lacks: &str) -> Self {
         let mut offsets = Offsets::new();
         let mut ends = Offsets::new();
         for (structure, member, _) in WANTS.iter().flat_map(|wants| wants.members) {
@@ -119,6 +132,7 @@ impl World {
             (TEXT + 0x490, b't', "pre_handler_kretprobe"),
             (TEXT + 0x4a0, b't', "delayed_work_timer_fn"),
             (TEXT + 0x4b0, b't', "fprobe_handler"),
+            (PATCHES, b't', "klp_ftrace_handler"),
             (NOTHING, b't', "no_action"),
             (ACCEPT, b't', "accept_all"),
             (TRACE, b't', "ftrace_stub"),
@@ -139,7 +153,8 @@ impl World {
             (TABLE, b'd', "table"),
             (MODULES, b'D', "modules"),
         ];
-        symbols.extend(VARIABLES.iter().map(|name| (variable(name), b'd', *name)));
+        let variables = VARIABLES.iter().filter(|name| **name != lacks);
+        symbols.extend(variables.map(|name| (variable(name), b'd', *name)));
         let profile = fake::profile(&symbols, &layouts);
         let check = HookCheck::make(&Profile::decode(&profile).unwrap(), 1).unwrap();
         let memory = FakeMemory::new(fake::TEXT_PHYSICAL + fake::IMAGE_BYTES);
@@ -185,6 +200,7 @@ impl World {
             ("timer_base", "pending_map") => 72,
             // The work's function is not in the timer.
             ("delayed_work", "timer") => 64,
+            ("klp_ops", "fops") => 512,
             (_, "s_id" | "comm") => 32,
             _ => 24,
         }

@@ -3,6 +3,7 @@
 //! The check `text` reports those that lead to nobody's code. Here, a module's user is asked which functions it hooks.
 //! An fprobe's user leads to Linux's own code, which calls the fprobe's handlers (`include/linux/fprobe.h`).
 
+use super::filter::Layout;
 use super::sensitive::Sensitive;
 use super::source::{
     extent, offset, visit_chain, visit_some_of_chain, Cursor, Hook, Source, Target,
@@ -13,22 +14,20 @@ use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
 use crate::profile::Profile;
-use crate::walk::{chain, hash};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 use kyozon_abi::layer::RepairWord;
 
-/// Maximum binary logarithm of the number of a filter's lists (`FTRACE_HASH_MAX_BITS` in Linux's `ftrace.c`).
-const MAX_BITS: u64 = 12;
 /// Users that are visited in one part: each can have a large filter.
-const USERS: u32 = 1;
+pub(super) const USERS: u32 = 1;
 /// Functions of a filter that are visited. In one with more, the sensitive ones are looked up.
 const MAX_FUNCTIONS: usize = 256;
 /// Length of a list that one is looked up in, some times that of Linux's longest. A longer one counts as having it.
 const MAX_LIST: usize = 64;
-/// `call` with a distance of four bytes.
+/// `call` with a distance of four bytes, and its length.
 pub(super) const CALL: u8 = 0xe8;
+pub(super) const CALL_BYTES: u64 = 5;
 /// Where a function's call of ftrace can be: at its beginning, or behind `endbr64`.
 const ENTRIES: [u64; 2] = [0, 4];
 
@@ -49,22 +48,26 @@ pub(super) struct Tracers {
     sensitive: Sensitive,
     /// Linux's own functions in fprobes; offsets in one of the user and of the handlers.
     probes: Option<(Vec<Range<u64>>, u64, [u64; 2])>,
-    /// From a user to its filter, and from there to the lists.
+    /// From a user to its filter.
     hashes: u64,
     filter: u64,
-    count: u64,
-    bits: u64,
-    lists: u64,
-    /// Offsets of the link and of the function in an entry; offset of the next link in a link.
-    link: u64,
-    address: u64,
-    next_link: u64,
+    table: Layout,
 }
 
 impl Tracers {
+    /// The pointer to the first user, and the offset of that to the next one in a user.
+    pub fn users(&self) -> [u64; 2] {
+        [self.users, self.next]
+    }
+
+    /// What Linux calls for `user`.
+    pub fn function<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, user: u64) -> Option<u64> {
+        kernel.u64(user.wrapping_add(self.function))
+    }
+
     /// Calls `each` with the functions that a user hooks: 0 for all, as a filter without functions means, and one of a
     /// form that Linux does not make may mean.
-    fn functions<M: KernelMemory>(
+    pub fn functions<M: KernelMemory>(
         &self,
         kernel: &Kernel<'_, M>,
         user: u64,
@@ -72,24 +75,17 @@ impl Tracers {
     ) {
         let word = |at: u64| kernel.u64(at).unwrap_or(0);
         let filter = word(word(user.wrapping_add(self.hashes)).wrapping_add(self.filter));
-        let bits = word(filter.wrapping_add(self.bits));
-        if filter == 0 || word(filter.wrapping_add(self.count)) == 0 || bits > MAX_BITS {
-            return each(0);
-        }
-        let bits = bits as u32;
-        let lists = word(filter.wrapping_add(self.lists));
-        let links = |number: u64| chain(kernel, lists.wrapping_add(8 * number), self.next_link);
-        let function = |link: u64| word(link.wrapping_sub(self.link).wrapping_add(self.address));
-        let mut functions = (0..1 << bits).flat_map(links);
-        functions.by_ref().take(MAX_FUNCTIONS).for_each(|link| each(function(link)));
-        let is_cut_off = functions.next().is_some();
+        let Some(filter) = self.table.table(kernel, filter) else { return each(0) };
+        let mut entries = filter.entries();
+        entries.by_ref().take(MAX_FUNCTIONS).for_each(|(_, function)| each(function));
+        let is_cut_off = entries.next().is_some();
         // A filter can lack the functions that call its user directly: it serves nothing then.
         let trampoline = word(user.wrapping_add(self.trampoline));
         for entry in self.sensitive.starts().flat_map(|start| ENTRIES.map(|at| start + at)) {
             let is_called = || trampoline != 0 && callee(kernel, entry) == Some(trampoline);
             let is_listed = || {
-                let links = links(hash(entry, bits)).take(MAX_LIST + 1).enumerate();
-                links.into_iter().any(|(at, link)| at == MAX_LIST || function(link) == entry)
+                let mut entries = filter.entries_beside(entry).take(MAX_LIST + 1).enumerate();
+                entries.any(|(at, (_, function))| at == MAX_LIST || function == entry)
             };
             if is_called() && !is_listed() || is_cut_off && is_listed() {
                 each(entry);
@@ -129,7 +125,7 @@ fn call_stub<M: KernelMemory>(
     at: u64,
     stub: u64,
 ) -> Result<Vec<RepairWord>, &'static str> {
-    let distance = stub.wrapping_sub(at.wrapping_add(5)) as i64;
+    let distance = stub.wrapping_sub(at.wrapping_add(CALL_BYTES)) as i64;
     let distance = i32::try_from(distance).map_err(|_| "its trampoline is too far away")?;
     let [a, b, c, d] = distance.to_le_bytes();
     stubs::bytes(kernel, at, [CALL, a, b, c, d])
@@ -138,7 +134,7 @@ fn call_stub<M: KernelMemory>(
 /// What is called at `address`, if that is a call.
 pub(super) fn callee<M: KernelMemory>(kernel: &Kernel<'_, M>, address: u64) -> Option<u64> {
     let [CALL, distance @ ..] = kernel.array::<5>(address)? else { return None };
-    let next = address.wrapping_add(5);
+    let next = address.wrapping_add(CALL_BYTES);
     Some(next.wrapping_add_signed(i32::from_le_bytes(distance).into()))
 }
 
@@ -149,11 +145,6 @@ impl Source for Tracers {
             ("fprobe", "entry_handler", Optional),
             ("fprobe", "exit_handler", Optional),
             ("fprobe", "ops", Optional),
-            ("ftrace_func_entry", "hlist", Optional),
-            ("ftrace_func_entry", "ip", Optional),
-            ("ftrace_hash", "buckets", Optional),
-            ("ftrace_hash", "count", Optional),
-            ("ftrace_hash", "size_bits", Optional),
             ("ftrace_ops", "func", Optional),
             ("ftrace_ops", "func_hash", Optional),
             ("ftrace_ops", "next", Optional),
@@ -190,12 +181,7 @@ impl Source for Tracers {
             sensitive: Sensitive::new(profile),
             hashes: user("func_hash")?,
             filter: offset(profile, "ftrace_ops_hash", "filter_hash")?,
-            count: offset(profile, "ftrace_hash", "count")?,
-            bits: offset(profile, "ftrace_hash", "size_bits")?,
-            lists: offset(profile, "ftrace_hash", "buckets")?,
-            link: offset(profile, "ftrace_func_entry", "hlist")?,
-            address: offset(profile, "ftrace_func_entry", "ip")?,
-            next_link: offset(profile, "hlist_node", "next")?,
+            table: Layout::new(profile)?,
         })
     }
 

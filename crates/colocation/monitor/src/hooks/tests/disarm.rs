@@ -6,7 +6,7 @@ const NOP: [u8; 5] = [0x0f, 0x1f, 0x44, 0x00, 0x00];
 
 impl World {
     /// A world whose functions have code.
-    fn with_stubs() -> Self {
+    pub(super) fn with_stubs() -> Self {
         let world = Self::new();
         let code = [&[0xf3, 0x0f, 0x1e, 0xfa][..], &NOP, &[0x31, 0xc0, 0xe9]].concat();
         world.memory.put(fake::physical(NOTHING), &code);
@@ -15,7 +15,7 @@ impl World {
     }
 
     /// The plan for the owner of `address`.
-    fn plan(&mut self, address: u64) -> Plan {
+    pub(super) fn plan(&mut self, address: u64) -> Plan {
         // Before the first pass, no owner is known.
         self.look(1);
         let none = Culprit { start: address, address, ..Culprit::default() };
@@ -50,7 +50,7 @@ impl World {
     }
 
     /// Carries out the steps of a plan. Returns how many had words that differed.
-    fn carry_out(&self, plan: &Plan) -> usize {
+    pub(super) fn carry_out(&self, plan: &Plan) -> usize {
         let mut changed = 0;
         for removal in &plan.removals {
             let words = &removal.repair.words;
