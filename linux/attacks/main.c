@@ -48,7 +48,7 @@ static struct attack *const attacks[] = {
 	&hook_netfilter, &hook_packet, &hook_keyboard, &hook_notifier,
 	&hook_format, &hook_timer, &hook_work, &hook_thread,
 	&hook_kprobe, &hook_kretprobe, &hook_ftrace, &hook_tracepoint,
-	&hook_breakpoint, &hook_input,
+	&hook_breakpoint, &hook_input, &hook_direct,
 	&gain_root, &gain_kernels, &gain_written, &lift_filter,
 	&redirect_program, &redirect_call, &lift_protection,
 	&hook_seq, &hook_proc, &hook_directory, &hook_terminal,

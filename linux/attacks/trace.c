@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Hooks functions of the kernel by its own tracing: kprobes, kretprobes,
- * tracepoints, breakpoints of the processor, and a handler of ftrace that leads
- * a call to this module.
+ * tracepoints, breakpoints of the processor, a handler of ftrace that leads a
+ * call to this module, and a direct call of it.
  */
 #include <linux/atomic.h>
 #include <linux/delay.h>
@@ -11,11 +11,14 @@
 #include <linux/hw_breakpoint.h>
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
+#include <linux/linkage.h>
 #include <linux/module.h>
 #include <linux/perf_event.h>
 #include <linux/rcupdate.h>
 #include <linux/string.h>
 #include <linux/tracepoint.h>
+#include <linux/version.h>
+#include <asm/ibt.h>
 
 #include "attacks.h"
 
@@ -248,5 +251,59 @@ struct attack hook_ftrace = {
 	.name = "hook-ftrace",
 	.begin = ftrace_begin,
 	.undo = ftrace_undo,
+	.present = attack_stays,
+};
+
+/*
+ * hook-direct FUNCTION: it calls at_entry() at its beginning, without Linux's
+ * code in between. at_entry() must keep all registers, and returns.
+ */
+void at_entry(void);
+asm(".pushsection .text\n"
+    ".type at_entry, @function\n"
+    "at_entry:\n"
+    ASM_ENDBR
+    ASM_RET
+    ".size at_entry, . - at_entry\n"
+    ".popsection");
+
+static struct ftrace_ops direct_user;
+
+static int direct_begin(struct attack *attack, char *argument)
+{
+	unsigned long at = symbol(argument);
+	int error;
+
+	if (!at)
+		return -ENOENT;
+	error = ftrace_set_filter_ip(&direct_user, at, 0, 1);
+	if (error)
+		return error;
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+	error = register_ftrace_direct_multi(&direct_user, (unsigned long)at_entry);
+#else
+	error = register_ftrace_direct(&direct_user, (unsigned long)at_entry);
+#endif
+	if (error)
+		ftrace_set_filter(&direct_user, NULL, 0, 1);
+	else
+		attack_mark(attack, argument);
+	return error;
+}
+
+static void direct_undo(struct attack *attack)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
+	unregister_ftrace_direct_multi(&direct_user, (unsigned long)at_entry);
+#else
+	unregister_ftrace_direct(&direct_user, (unsigned long)at_entry, true);
+#endif
+	synchronize_rcu_tasks();
+}
+
+struct attack hook_direct = {
+	.name = "hook-direct",
+	.begin = direct_begin,
+	.undo = direct_undo,
 	.present = attack_stays,
 };

@@ -1,8 +1,9 @@
 # reported.sh, with $isolation: loads the monitor with its defaults, lets processes gain privileges from Linux, runs
 # the attacks of /cases, and prints their outcome.
 #
-# A case defines attack(), on the process $victim, $found, how the text of its finding begins, what kind of process it
-# is about, if not an ordinary user's, and $held, if a class that is repaired must not be: how a note says why.
+# A case defines attack(), on the process $victim, and $found, how the text of its finding begins; besides, $kind, what
+# kind of process it is about, if not an ordinary user's, $held, how a note says why it is not repaired, if others of
+# its class are, and undo(), if /proc/kyozon-attacks cannot undo it.
 insmod /m/kyozon-attacks.ko 2>/dev/null
 cp /m/victim /tmp/set-user-id
 chmod 4755 /tmp/set-user-id
@@ -35,6 +36,7 @@ echo "with a reason: $(kyozon events | grep -c ' FINDING ') findings"
 for case in /cases/*.sh; do
 	rm -f /tmp/go
 	kind=user held=
+	undo() { echo undo >/proc/kyozon-attacks; }
 	eval "$(grep ^kind= "$case")"
 	/m/victim $kind /tmp/go & victim=$!
 	sleep 2
@@ -43,7 +45,7 @@ for case in /cases/*.sh; do
 	outcome="not found"
 	wait_for " FINDING $found" 5 && outcome=found
 	[ -z "$held" ] || wait_for " note  *$held" 2 || outcome="$outcome, not held"
-	echo undo >/proc/kyozon-attacks
+	undo
 	wait_for " note  *${found%% .*}: gone" 8 && outcome="$outcome, gone after undo"
 	echo "case $(basename "$case" .sh): $outcome"
 	[ "$outcome" = "found, gone after undo" ] || kyozon events >&2
