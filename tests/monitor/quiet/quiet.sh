@@ -181,6 +181,43 @@ shortage() {
 	[ $? != 137 ] || killed=$((killed + 1))
 }
 
+# A function is replaced for a while, by one build of a module or the next.
+live_patch() {
+	[ -e /tmp/patched.ko ] || rebuild /m/patched.ko /tmp/patched.ko 0x4b594f5a4f4e0001 || return
+	pick cmdline version
+	file=$picked
+	pick /m /tmp
+	insmod $picked/patched.ko function=${file}_proc_show shows=patched || return
+	grep -q '^patched 4b594f5a4f4e000[12]$' /proc/$file && patched=$((patched + 1))
+	work
+	for turn in $(seq 300); do
+		echo 0 >/sys/kernel/livepatch/patched/enabled # refused while processes change over
+		sleep 0.2
+		[ -e /sys/kernel/livepatch/patched ] || break
+	done 2>/dev/null
+	rmmod patched
+}
+
+# A process that has of the machine only what a container has.
+container() {
+	mkdir -p /tmp/root && mount -t tmpfs tmpfs /tmp/root && mkdir /tmp/root/bin /tmp/root/dev /tmp/root/proc || return
+	mount --bind /bin /tmp/root/bin && mount --bind /dev /tmp/root/dev
+	unshare -m -u -i -n -p -f sh -c '
+		hostname inside && ip link set lo up && mount -t proc proc /tmp/root/proc &&
+			exec chroot /tmp/root sh -c "(sleep 0.3 &) && ping -c 1 -W 1 127.0.0.1 && [ \$\$ = 1 ] && ls /proc/1"
+	' >/dev/null && contained=$((contained + 1))
+	umount /tmp/root/bin && umount /tmp/root/dev && umount /tmp/root
+}
+
+# Linux moves what is in a block of memory, and goes without it for a while.
+memory() {
+	block=$(ls -d /sys/devices/system/memory/memory* | sort -t y -k 5 -n | tail -n 1)
+	grep -q offline $block/state || timeout 20 sh -c "echo offline >$block/state" 2>/dev/null
+	grep -q offline $block/state || return # something there cannot be moved
+	work
+	echo online_movable >$block/state && moved=$((moved + 1))
+}
+
 # A CPU that is not the cokernel's goes and comes. Behind the wall none may go.
 unplug() {
 	kyozon status | grep -q 'on CPU 0, without isolation' || return 0
@@ -219,7 +256,8 @@ passed() {
 	[ "${now%.*}" -ge $end ]
 }
 
-loads=0 traced=0 probed=0 optimized=0 attached=0 storms=0 gained=0 killed=0 unplugged=0 rounds=0
+loads=0 traced=0 probed=0 optimized=0 attached=0 storms=0 gained=0 killed=0 patched=0 contained=0 moved=0
+unplugged=0 rounds=0
 background &
 worker=$!
 read -r now idle </proc/uptime
@@ -227,7 +265,8 @@ end=$((${now%.*} + seconds))
 left=
 # Every action at least once, in random order.
 while ! passed || [ $rounds = 0 ]; do
-	left=${left:-modules tracer probes events programs switches storm devices users shortage unplug}
+	left=${left:-modules tracer probes events programs switches storm devices users shortage live_patch
+		container memory unplug}
 	pick $left
 	action=$picked rest=
 	for one in $left; do [ $one = $action ] || rest="$rest $one"; done
@@ -240,4 +279,5 @@ kill $worker
 wait
 echo nop >$tracing/current_tracer
 echo "rounds $rounds loads $loads traced $traced probed $probed optimized $optimized attached $attached" \
-	"storms $storms gained $gained killed $killed unplugged $unplugged"
+	"storms $storms gained $gained killed $killed patched $patched contained $contained moved $moved" \
+	"unplugged $unplugged"
