@@ -37,9 +37,10 @@ const MAX_EXECUTING: u8 = 8;
 /// Programs that a task has executed between two looks if the first one of them is not known. It may even be another
 /// task: threads that execute programs in turn take over their first thread's start time.
 const UNKNOWN: u64 = 2;
-/// The key of the auxiliary vector that says whether the program has privileges (`AT_SECURE` of Linux's `auxvec.h`),
-/// and the most keys that are read.
+/// The key of the auxiliary vector that says whether the program has privileges, one that Linux writes later
+/// (`AT_SECURE` and `AT_EXECFN` of Linux's `auxvec.h`), and the most keys that are read.
 const AT_SECURE: u64 = 23;
+const AT_EXECFN: u64 = 31;
 const MAX_KEYS: u64 = 32;
 
 /// The capability to become any user (`CAP_SETUID` of Linux's `capability.h`).
@@ -148,14 +149,24 @@ impl Layout {
         Some((filter, sum))
     }
 
-    /// Whether the program with the auxiliary vector `at` was given privileges when it was executed.
-    fn is_secure<M: KernelMemory>(kernel: &Kernel<'_, M>, at: u64) -> bool {
+    /// The value that the auxiliary vector at `at` has for `key`.
+    fn value<M: KernelMemory>(kernel: &Kernel<'_, M>, at: u64, key: u64) -> Option<u64> {
         // A key and a value, of 32 bits each in a program of 32 bits.
         let is_short = kernel.u64(at).is_some_and(|first| first > u64::from(u32::MAX));
         let bytes = if is_short { 4 } else { 8 };
         let word = |number: u64| kernel.uint(at.wrapping_add(number * bytes), bytes);
-        let key = (0..MAX_KEYS).find(|key| word(2 * key) == Some(AT_SECURE));
-        key.is_some_and(|key| word(2 * key + 1) != Some(0))
+        let place = (0..MAX_KEYS).find(|place| word(2 * place) == Some(key))?;
+        word(2 * place + 1)
+    }
+
+    /// Whether the program with the auxiliary vector `at` was given privileges when it was executed.
+    fn is_secure<M: KernelMemory>(kernel: &Kernel<'_, M>, at: u64) -> bool {
+        Self::value(kernel, at, AT_SECURE).is_some_and(|value| value != 0)
+    }
+
+    /// Whether Linux has written the auxiliary vector at `at`: it does so at the end of an execution.
+    fn is_written<M: KernelMemory>(kernel: &Kernel<'_, M>, at: u64) -> bool {
+        Self::value(kernel, at, AT_EXECFN).is_some()
     }
 }
 
@@ -172,9 +183,8 @@ struct State {
     user: u32,
     is_root: bool,
     capabilities: u64,
-    /// Address of the program's auxiliary vector, and whether Linux has written it.
+    /// Address of the program's auxiliary vector.
     vector: u64,
-    has_vector: bool,
     is_filtered: bool,
     /// The filter, and a sum of the calls that it lets pass without asking.
     passing: (u64, u64),
@@ -216,7 +226,6 @@ impl State {
             is_root: users.contains(&Some(0)),
             capabilities: capabilities[0]? | capabilities[1]?,
             vector,
-            has_vector: kernel.u64(vector)? != 0,
             is_filtered,
             passing: if is_filtered { layout.passing(kernel, task)? } else { (0, 0) },
         };
@@ -330,13 +339,15 @@ impl Privileges {
         }
         let Some(known) = known else {
             let signal = signal();
-            self.add(task, state, signal, first);
+            let is_plain = state.is_plain(first) && Layout::is_written(kernel, state.vector);
+            self.add(task, state, signal, is_plain, first);
             return;
         };
         known.pass = self.pass;
-        known.executing = match state.has_vector {
-            true => 0,
-            false => known.executing.saturating_add(1),
+        let is_new = state.executions != known.state.executions;
+        known.executing = match is_new && !Layout::is_written(kernel, state.vector) {
+            true => known.executing.saturating_add(1),
+            false => 0,
         };
         if (1..MAX_EXECUTING).contains(&known.executing) {
             return;
@@ -386,8 +397,8 @@ impl Privileges {
         known.was_filtered |= state.is_filtered;
     }
 
-    /// Notes a task that is not known, in the place of tasks that ended.
-    fn add(&mut self, task: u64, state: State, signal: u64, first: u64) {
+    /// Notes a task that is not known, in the place of tasks that ended. `is_plain`: there is no reason for privileges.
+    fn add(&mut self, task: u64, state: State, signal: u64, is_plain: bool, first: u64) {
         for _ in 0..FORGET {
             let next = self.known.range(self.ended..).next();
             let Some((&at, known)) = next else {
@@ -400,7 +411,6 @@ impl Privileges {
             }
         }
         if self.known.len() < self.room || self.known.contains_key(&task) {
-            let is_plain = state.is_plain(first) && state.has_vector;
             let user = is_plain.then_some((state.user, state.executions));
             let was_confined = state.namespace != first;
             let was_filtered = state.is_filtered;

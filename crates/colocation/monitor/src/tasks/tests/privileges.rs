@@ -12,9 +12,10 @@ const LATER: u32 = 5;
 const KERNEL_THREAD: u32 = 0x20_0000;
 /// Another user namespace.
 const CONFINED: u64 = linux::INIT_USER_NS + 0x40;
-/// Keys of the auxiliary vector: `AT_SYSINFO_EHDR` and `AT_SECURE`.
+/// Keys of the auxiliary vector: `AT_SYSINFO_EHDR`, `AT_SECURE` and `AT_EXECFN`.
 const FIRST: u64 = 33;
 const SECURE: u64 = 23;
+const FILE: u64 = 31;
 
 impl Linux {
     /// Gives `task` new credentials.
@@ -39,10 +40,17 @@ impl Linux {
         self.put32(task + linux::EXECUTIONS, executions + 1);
     }
 
+    /// Linux has written a part of the vector.
+    fn begin_vector(&self, task: u64) {
+        self.put(self.get(task + linux::MEMORY) + linux::VECTOR, FIRST);
+    }
+
     /// The program begins; it is `secure` if it was given privileges.
     fn end_program(&self, task: u64, secure: bool) {
         let vector = self.get(task + linux::MEMORY) + linux::VECTOR;
-        for (at, word) in (vector..).step_by(8).zip([FIRST, DIRECT, SECURE, secure.into()]) {
+        for (at, word) in
+            (vector..).step_by(8).zip([FIRST, DIRECT, SECURE, secure.into(), FILE, DIRECT])
+        {
             self.put(at, word);
         }
     }
@@ -52,6 +60,7 @@ impl Linux {
         let vector = self.get(task + linux::MEMORY) + linux::VECTOR;
         self.put(vector, FIRST | 0xf7f0_0000 << 32);
         self.put(vector + 8, SECURE | u64::from(secure) << 32);
+        self.put(vector + 16, FILE | 0xf7f0_0000 << 32);
     }
 
     fn execute(&self, task: u64, secure: bool) {
@@ -239,7 +248,10 @@ fn program_that_is_being_executed_is_not_judged() {
     for pause in 1..4 {
         let sudo_and_shell = |linux: &Linux, task, step| match step {
             LATER => linux.begin_program(task),
-            at if at == LATER + pause => linux.commit(task, [1000, 0, 0, 0], ALL),
+            at if at == LATER + pause => {
+                linux.commit(task, [1000, 0, 0, 0], ALL);
+                linux.begin_vector(task);
+            }
             at if at == LATER + 2 * pause => {
                 linux.end_program(task, true);
                 // At once, so that nobody sees the first program.
