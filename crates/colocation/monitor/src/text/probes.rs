@@ -149,6 +149,17 @@ impl RecentSlots {
         let is_in = |start: u64| slot.checked_sub(start).is_some_and(|offset| offset < PAGE_BYTES);
         self.0.iter().any(|(start, _)| is_in(*start))
     }
+
+    /// Whether a jump that ends at `next` may come to lead there, of whose distance Linux has written no more than the
+    /// bytes `begun` yet, up to three.
+    pub fn may_have(&self, next: u64, begun: &[u8]) -> bool {
+        let mut distance = [0; 4];
+        distance.iter_mut().zip(begun).for_each(|(to, byte)| *to = *byte);
+        let ends =
+            |start: u64| u32::from_le_bytes(distance).wrapping_sub(start.wrapping_sub(next) as u32);
+        let written = (1 << (8 * begun.len().min(3))) - 1;
+        self.0.iter().any(|(start, _)| u64::from(ends(*start) & written) < PAGE_BYTES)
+    }
 }
 
 /// Whether Linux's records say that it is changing static calls.

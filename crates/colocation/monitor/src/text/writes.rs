@@ -188,6 +188,16 @@ impl Around {
         }
     }
 
+    /// Whether behind the breakpoint at `offset`, a part of a probe's jump has been written, which ends at `end`. Linux
+    /// writes it by one instruction, which a tick can interrupt after each byte.
+    fn has_begun_jump(&self, offset: usize, end: usize, recent: &RecentSlots) -> bool {
+        let next = offset + NEAR_BYTES;
+        let begun = self.live.get(offset + 1..end).unwrap_or_default();
+        (1..NEAR_BYTES - 1).contains(&begun.len())
+            && self.live.get(end..next) == self.copy.get(end..next)
+            && recent.may_have(self.start + next as u64, begun)
+    }
+
     fn site(&self, offset: usize) -> Option<[[u8; SITE_BYTES]; 2]> {
         let part = |all: &[u8; ALL]| all.get(offset..)?.first_chunk().copied();
         Some([part(&self.live)?, part(&self.copy)?])
@@ -243,21 +253,21 @@ fn is_explained<M: KernelMemory>(
         return Some(true);
     }
     // A probe: its breakpoint or jump is at the first byte, or before it.
-    let first = judged.start;
+    let (first, end) = (judged.start, around.offset(written.end)?);
     for at in (first.saturating_sub(NEAR_BYTES - 1)..=first).rev() {
         let live = around.live.get(at..)?.first_chunk::<NEAR_BYTES>()?;
+        let place = around.start + at as u64;
         let length = match (live[0], &rules.layout.probes) {
             (INT3, _) if at == first => 1,
-            (JMP | INT3, Some(known)) => {
-                probe_length(rules.kernel, known, recent, around.start + at as u64, live)
-            }
+            (INT3, _) if around.has_begun_jump(at, end, recent) => NEAR_BYTES,
+            (JMP | INT3, Some(known)) => probe_length(rules.kernel, known, recent, place, live),
             _ => continue,
         };
         around.accept(at, length);
     }
     // Another probe's breakpoint or jump, which this write has not changed, was judged when it was written. It may be
     // gone since, and with it what explained it.
-    let behind = around.offset(written.end)?..judged.end;
+    let behind = end..judged.end;
     let is_patched =
         |at: &usize| matches!(around.live[*at], INT3 | JMP) && around.live[*at] != around.copy[*at];
     if let Some(at) = behind.clone().find(is_patched) {

@@ -191,6 +191,34 @@ fn a_page_of_slots_that_linux_has_freed_is_remembered_for_a_while() {
     assert_eq!(world.patched(VICTIM + 9, &jump), []);
 }
 
+/// The instruction by which Linux copies the bytes of a jump was interrupted.
+#[test]
+fn a_jump_of_a_probe_can_be_written_in_parts() {
+    for parts in 1..4 {
+        let mut world = World::new();
+        probes::slots(&world);
+        let at = VICTIM + 9;
+        let jump = near(at, JMP, SLOT + 0x80);
+        let old: Vec<u8> = (at..).take(5).map(|at| world.byte(at)).collect();
+        world.put(at, &[INT3]);
+        world.judge(at + 1, &jump[1..1 + parts], SPACE);
+        world.put(at, &old);
+        assert_eq!(world.passes(2), [], "{parts} bytes");
+        // Another one than to a slot.
+        let other = near(at, JMP, SLOT + 0x2000);
+        world.put(at, &[INT3]);
+        world.judge(at + 1, &other[1..1 + parts], SPACE);
+        world.put(at, &old);
+        // The lowest byte alone tells no page.
+        assert_eq!(world.passes(2).len(), usize::from(parts > 1), "{parts} bytes");
+        // Nor is a part of a jump that nobody has stopped the callers of a probe's.
+        let mut world = World::new();
+        probes::slots(&world);
+        world.judge(at + 1, &jump[1..1 + parts], SPACE);
+        assert_eq!(world.passes(2).len(), 1, "{parts} bytes");
+    }
+}
+
 #[test]
 fn linux_patches_its_sites() {
     let mut world = World::new();
