@@ -125,6 +125,8 @@ void *kyozon_reserve_page(struct kyozon_reserve *r);
 void *kyozon_reserve_run(struct kyozon_reserve *r, unsigned int pages);
 int kyozon_reserve_parts(const struct kyozon_reserve *r, bool used,
 			 struct kyozon_range *parts, u32 *count);
+
+/* ram.c */
 int kyozon_ram(const struct kyozon_reserve *r, struct kyozon_range *ram,
 	       u32 *count);
 

@@ -5,10 +5,8 @@
  * few of them, and few ranges describe Linux's remaining memory.
  */
 #include <linux/gfp.h>
-#include <linux/ioport.h>
 #include <linux/log2.h>
 #include <linux/mmzone.h>
-#include <linux/sort.h>
 #include <asm/io.h>
 
 #include "kyozon.h"
@@ -111,100 +109,5 @@ int kyozon_reserve_parts(const struct kyozon_reserve *r, bool used,
 		parts[*count].base = used ? base : base + out;
 		parts[(*count)++].bytes = used ? out : bytes - out;
 	}
-	return 0;
-}
-
-struct ram_walk {
-	struct kyozon_range *ram;
-	u32 count;
-};
-
-static int append(struct ram_walk *w, u64 start, u64 end)
-{
-	if (start >= end)
-		return 0;
-	if (w->count && w->ram[w->count - 1].base +
-			w->ram[w->count - 1].bytes == start) {
-		w->ram[w->count - 1].bytes += end - start;
-		return 0;
-	}
-	if (w->count == KYOZON_MAX_RANGES)
-		return -E2BIG;
-	w->ram[w->count].base = start;
-	w->ram[w->count++].bytes = end - start;
-	return 0;
-}
-
-/* A page with a memory failure must not be touched. */
-static bool is_poisoned(u64 physical)
-{
-	unsigned long pfn = PHYS_PFN(physical);
-
-	return pfn_valid(pfn) && PageHWPoison(pfn_to_page(pfn));
-}
-
-static int append_resource(struct resource *res, void *walk)
-{
-	u64 start = PAGE_ALIGN(res->start), end = (res->end + 1) & PAGE_MASK, at;
-
-	for (at = start; IS_ENABLED(CONFIG_MEMORY_FAILURE) && at < end;
-	     at += PAGE_SIZE) {
-		int error;
-
-		if (likely(!is_poisoned(at)))
-			continue;
-		error = append(walk, start, at);
-		if (error)
-			return error;
-		start = at + PAGE_SIZE;
-	}
-	return append(walk, start, end);
-}
-
-static int by_address(const void *a, const void *b)
-{
-	u64 x = page_to_phys(((const struct kyozon_piece *)a)->page);
-	u64 y = page_to_phys(((const struct kyozon_piece *)b)->page);
-
-	return x < y ? -1 : x > y;
-}
-
-/* System RAM without the reserve, ascending. `r` may be NULL. */
-int kyozon_ram(const struct kyozon_reserve *r, struct kyozon_range *ram,
-	       u32 *count)
-{
-	static struct kyozon_range all[KYOZON_MAX_RANGES];
-	static struct kyozon_piece pieces[KYOZON_MAX_RANGES];
-	struct ram_walk system = { .ram = all }, rest = { .ram = ram };
-	unsigned int i, n = r ? r->count : 0, p = 0;
-	int error;
-
-	error = walk_iomem_res_desc(IORES_DESC_NONE,
-				    IORESOURCE_SYSTEM_RAM | IORESOURCE_BUSY, 0,
-				    -1, &system, append_resource);
-	if (error)
-		return error;
-	if (n) {
-		memcpy(pieces, r->pieces, n * sizeof(*pieces));
-		sort(pieces, n, sizeof(*pieces), by_address, NULL);
-	}
-	for (i = 0; i < system.count; i++) {
-		u64 start = all[i].base, end = start + all[i].bytes;
-
-		for (; p < n; p++) {
-			u64 hole = page_to_phys(pieces[p].page);
-
-			if (hole >= end)
-				break;
-			error = append(&rest, start, hole);
-			if (error)
-				return error;
-			start = hole + (PAGE_SIZE << pieces[p].order);
-		}
-		error = append(&rest, start, end);
-		if (error)
-			return error;
-	}
-	*count = rest.count;
 	return 0;
 }

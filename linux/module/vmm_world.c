@@ -26,7 +26,7 @@ u64 kyozon_vmm_pages(const struct kyozon_images *images,
 		     const struct kyozon_range *ram, u32 ram_count)
 {
 	const struct kyozon_image_header *h = &images->hypervisor.header;
-	u64 pages = 64 + TABLE_PAGES + 2 * PERMISSION_PAGES;
+	u64 pages = 64 + TABLE_PAGES + 2 * PERMISSION_PAGES, end = 0;
 	unsigned int i, devices;
 
 	kyozon_vmm.iommu_state = kyozon_iommu_find(&kyozon_vmm.iommu);
@@ -37,8 +37,12 @@ u64 kyozon_vmm_pages(const struct kyozon_images *images,
 	pages += num_online_cpus() * (STEP_PAGES + CONTROL_PAGES +
 				      (KYOZON_HOST_STACK_BYTES >> PAGE_SHIFT));
 	/* The window, and nested tables of 2 MiB pages, with a reserve. */
-	for (i = 0; i < ram_count; i++)
+	for (i = 0; i < ram_count; i++) {
 		pages += 2 * (ram[i].bytes >> 30) + 16;
+		end = ram[i].base + ram[i].bytes;
+	}
+	/* Linux's tables reach from 0 to the end, whatever lies between. */
+	pages += 2 * (end >> (12 + 9 * kyozon_largest_level()));
 	/* Contiguous pages: those before them may be skipped. */
 	return pages + 2 * devices;
 }

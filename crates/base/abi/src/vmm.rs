@@ -253,7 +253,7 @@ pub struct HostEntry {
     pub sleep_ports: [u32; 2],
     /// The sleep type that switches the machine off, for each of them; [`SLEEP_UNKNOWN`] if there is none.
     pub off_types: [u32; 2],
-    /// System RAM of the machine without the reserve, in ascending order.
+    /// System RAM of the machine without the reserve, and what Linux may add to it, in ascending order.
     pub ram: [Range; MAX_RANGES],
     /// The part of the reserve that belongs to the cokernel.
     pub guest: [Range; MAX_RANGES],

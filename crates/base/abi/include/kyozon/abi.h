@@ -1805,7 +1805,7 @@ struct kyozon_layer_entry {
          */
         uint32_t ram_count;
         /*
-         System RAM of the machine without the reserve, in ascending order.
+         System RAM of the machine without the reserve, and what Linux may add to it, in ascending order.
          */
         struct kyozon_range ram[KYOZON_MAX_RANGES];
         /*
@@ -2398,7 +2398,7 @@ struct kyozon_window {
          */
         uint64_t count;
         /*
-         System RAM, in ascending order.
+         System RAM, and what Linux may add to it, in ascending order.
          */
         struct kyozon_range ram[KYOZON_MAX_RANGES];
 };
@@ -3424,7 +3424,7 @@ struct kyozon_host_entry {
          */
         uint32_t off_types[2];
         /*
-         System RAM of the machine without the reserve, in ascending order.
+         System RAM of the machine without the reserve, and what Linux may add to it, in ascending order.
          */
         struct kyozon_range ram[KYOZON_MAX_RANGES];
         /*

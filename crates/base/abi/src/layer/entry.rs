@@ -44,7 +44,7 @@ pub struct LayerEntry {
     pub serial_port: u32,
     /// Number of valid entries in `ram`.
     pub ram_count: u32,
-    /// System RAM of the machine without the reserve, in ascending order.
+    /// System RAM of the machine without the reserve, and what Linux may add to it, in ascending order.
     pub ram: [Range; MAX_RANGES],
     /// Virtual address, the same in both worlds, of the [`Trip`](super::Trip) that module and layer share.
     pub trip: u64,

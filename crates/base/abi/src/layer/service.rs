@@ -29,7 +29,7 @@ assert_size!(Report, 24);
 pub struct Window {
     /// Number of valid entries in `ram`.
     pub count: u64,
-    /// System RAM, in ascending order.
+    /// System RAM, and what Linux may add to it, in ascending order.
     pub ram: [Range; MAX_RANGES],
 }
 assert_size!(Window, 8 + 16 * MAX_RANGES);
