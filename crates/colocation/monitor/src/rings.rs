@@ -2,6 +2,8 @@
 //!
 //! By a ring, a process has Linux read, write, connect and open without a system call that others could watch. A task
 //! keeps the rings that it has used in an xarray; one that it has closed meanwhile stays there while another has it.
+//! Besides, a ring is an open file, also of a process that got it from another one, and after the thread that made it
+//! has ended.
 
 #[cfg(test)]
 mod tests;
@@ -19,12 +21,19 @@ use alloc::vec::Vec;
 /// Maximum number of steps over the rings of a task, and of rings of all tasks.
 const MAX_STEPS: u32 = 1 << 12;
 const MAX_RINGS: usize = 1 << 16;
+/// Maximum number of open files of a process.
+const MAX_FILES: u64 = 1 << 16;
 /// A kernel thread fetches the requests (`IORING_SETUP_SQPOLL`).
 const POLLED: u32 = 1 << 1;
 
 pub(crate) const WANTS: Wants = Wants {
     symbols: &[],
     members: &[
+        ("fdtable", "fd", Optional),
+        ("fdtable", "max_fds", Optional),
+        ("file", "f_op", Optional),
+        ("file", "private_data", Optional),
+        ("files_struct", "fdt", Optional),
         ("io_ring_ctx", "cq_entries", Optional),
         ("io_ring_ctx", "flags", Optional),
         ("io_ring_ctx", "nr_user_bufs", Optional),
@@ -34,18 +43,19 @@ pub(crate) const WANTS: Wants = Wants {
         ("io_sq_data", "thread", Optional),
         ("io_tctx_node", "ctx", Optional),
         ("io_uring_task", "xa", Optional),
+        ("task_struct", "files", Optional),
         ("task_struct", "io_uring", Optional),
         ("task_struct", "pid", Optional),
     ],
     constants: &[],
 };
 
-/// A ring that a process has used.
+/// A ring that a process has used, or has as an open file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ring {
     /// Address of the `struct io_ring_ctx`.
     pub address: u64,
-    /// The first of the process's threads that has used it.
+    /// The first of the process's threads that has used it or has the file.
     pub user: Task,
     /// Number of requests, and of results, that it has room for.
     pub entries: [u32; 2],
@@ -77,6 +87,56 @@ struct Layout {
     thread: [u64; 2],
     pid: u64,
     registered: [Option<u64>; 2],
+    files: Files,
+}
+
+/// Where a process has its open files, and how a ring's is told from others.
+struct Files {
+    /// Offset in a task of the pointer to the process's files, and there of that to the table.
+    table: [u64; 2],
+    /// Offsets in the table of its number of places, and of the pointer to them.
+    places: [u64; 2],
+    /// Offsets in a file of the pointers to its operations and to what they work on; the operations of a ring.
+    operations: u64,
+    private: u64,
+    of_ring: u64,
+}
+
+impl Files {
+    fn new(profile: &Profile<'_>) -> Option<Self> {
+        let at = |of: &str, member: &str| Some(profile.field(of, member)?.offset);
+        Some(Self {
+            table: [at("task_struct", "files")?, at("files_struct", "fdt")?],
+            places: [at("fdtable", "max_fds")?, at("fdtable", "fd")?],
+            operations: at("file", "f_op")?,
+            private: at("file", "private_data")?,
+            of_ring: profile.symbol("io_uring_fops")?,
+        })
+    }
+
+    /// The address of the open files of the task at `task`; 0 without any.
+    fn of<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, task: u64) -> u64 {
+        kernel.u64(task.wrapping_add(self.table[0])).unwrap_or(0)
+    }
+
+    /// The addresses of the rings among the open files at `files`, and whether these are all.
+    fn rings<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, files: u64) -> (Vec<u64>, bool) {
+        let word = |at: u64| kernel.u64(at).filter(|&word| word != 0);
+        let places = || {
+            let table = word(files.wrapping_add(self.table[1]))?;
+            let count = kernel.u32(table.wrapping_add(self.places[0]))?;
+            Some((u64::from(count), word(table.wrapping_add(self.places[1]))?))
+        };
+        let Some((count, first)) = places().filter(|_| files != 0) else {
+            return (Vec::new(), files == 0);
+        };
+        let open =
+            (0..count.min(MAX_FILES)).filter_map(|place| word(first.wrapping_add(8 * place)));
+        let rings =
+            open.filter(|file| word(file.wrapping_add(self.operations)) == Some(self.of_ring));
+        let rings = rings.filter_map(|file| word(file.wrapping_add(self.private)));
+        (rings.collect(), count <= MAX_FILES)
+    }
 }
 
 impl Layout {
@@ -93,6 +153,7 @@ impl Layout {
             thread: [ring("sq_data")?, at("io_sq_data", "thread")?],
             pid: at("task_struct", "pid")?,
             registered: ["nr_user_files", "nr_user_bufs"].map(ring),
+            files: Files::new(profile)?,
         })
     }
 
@@ -160,10 +221,17 @@ fn of_tasks<M: KernelMemory>(
     mut is_complete: bool,
 ) -> Rings {
     let mut rings = Vec::new();
-    let mut known = BTreeSet::new();
+    let (mut known, mut looked) = (BTreeSet::new(), BTreeSet::new());
     for task in tasks {
-        let (addresses, is_whole) = layout.addresses(kernel, task.address);
+        let (mut addresses, is_whole) = layout.addresses(kernel, task.address);
         is_complete &= is_whole;
+        // Most threads of a process have the same files.
+        let files = layout.files.of(kernel, task.address);
+        if looked.insert((task.process, files)) {
+            let (open, is_whole) = layout.files.rings(kernel, files);
+            is_complete &= is_whole;
+            addresses.extend(open);
+        }
         for address in addresses {
             if known.contains(&(task.process, address)) {
                 continue;

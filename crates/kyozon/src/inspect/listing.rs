@@ -103,7 +103,7 @@ pub struct Listing {
 /// Those of [`inspect`](super::inspect), or Linux does not show this process what it shows others.
 pub fn list(what: What, sources: &Sources) -> Result<Listing> {
     let subject = Subject::open(sources.image.as_deref(), sources.package.as_deref(), false)?;
-    if subject.is_live && matches!(what, What::Tasks | What::Mounts | What::Rings) {
+    if subject.is_live && matches!(what, What::Tasks | What::Mounts) {
         let own = fs::read_link(OWN_NAMESPACE).context(OWN_NAMESPACE)?;
         ensure!(
             own.as_os_str() == FIRST_NAMESPACE,

@@ -12,6 +12,9 @@ const RING_BYTES: u64 = 0x100;
 const NODES: u64 = DIRECT + 0x4000;
 const ENTRIES: u64 = DIRECT + 0x8000;
 const DATA: u64 = DIRECT + 0x9000;
+/// Open files; the operations of a ring's.
+const FILES: u64 = DIRECT + 0xa000;
+const OPERATIONS: u64 = TEXT + 0x1000;
 
 struct World {
     memory: FakeMemory,
@@ -22,6 +25,11 @@ impl World {
     /// Some tasks without rings.
     fn new() -> Self {
         let layouts = [
+            ("fdtable.fd", 8, 8),
+            ("fdtable.max_fds", 0, 4),
+            ("file.f_op", 16, 8),
+            ("file.private_data", 24, 8),
+            ("files_struct.fdt", 8, 8),
             ("io_ring_ctx.cq_entries", 4, 4),
             ("io_ring_ctx.flags", 8, 4),
             ("io_ring_ctx.nr_user_bufs", 12, 4),
@@ -31,6 +39,7 @@ impl World {
             ("io_sq_data.thread", 8, 8),
             ("io_tctx_node.ctx", 16, 8),
             ("io_uring_task.xa", 8, 16),
+            ("task_struct.files", 24, 8),
             ("task_struct.io_uring", 8, 8),
             ("task_struct.pid", 16, 4),
             ("xa_node.count", 2, 1),
@@ -39,7 +48,8 @@ impl World {
             ("xa_node.slots", 40, 512),
             ("xarray.xa_head", 8, 8),
         ];
-        let profile = fake::profile(&[(TEXT, b'T', "_text")], &layouts);
+        let symbols = [(TEXT, b'T', "_text"), (OPERATIONS, b'd', "io_uring_fops")];
+        let profile = fake::profile(&symbols, &layouts);
         Self { memory: FakeMemory::new(0x1_0000), profile }
     }
 
@@ -57,6 +67,23 @@ impl World {
             let entry = ENTRIES + 0x100 * number + 0x20 * place as u64;
             self.set(entry + 16, RINGS + RING_BYTES * ring);
             self.set(node + 40 + 8 * (place as u64 + 3), entry);
+        }
+    }
+
+    /// Tasks `numbers` have, as open files, something else and `ring`, in a table of `places` places.
+    fn opens(&self, numbers: &[u64], ring: u64, places: u64) {
+        let [table, open, file] = [0x40, 0x80, 0x100].map(|at| FILES + at);
+        for number in numbers {
+            self.set(TASKS + TASK_BYTES * number + 24, FILES);
+        }
+        self.set(FILES + 8, table);
+        self.set(table, places);
+        self.set(table + 8, open);
+        for (place, operations) in [(1, OPERATIONS + 8), (3, OPERATIONS)] {
+            let file = file + 0x40 * place;
+            self.set(open + 8 * place, file);
+            self.set(file + 16, operations);
+            self.set(file + 24, RINGS + RING_BYTES * (ring + 3 - place));
         }
     }
 
@@ -103,6 +130,20 @@ fn a_process_has_each_of_its_rings_once() {
     let rings = world.list(&[20, 20, 10, 10]);
     assert!(rings.is_complete);
     assert_eq!(short(&rings), [(10, 4, 0), (20, 2, 0), (20, 1, 2)]);
+}
+
+#[test]
+fn a_ring_is_an_open_file() {
+    let world = World::new();
+    (0..4).for_each(|number| world.ring(number, 8, 0, [0, 0]));
+    world.uses(2, &[1]);
+    world.opens(&[0, 1, 2], 1, 64);
+    let rings = world.list(&[10, 10, 20, 30]);
+    assert_eq!((short(&rings), rings.is_complete), (vec![(10, 1, 1), (20, 3, 1)], true));
+    world.opens(&[0], 1, MAX_FILES + 1);
+    assert!(!world.list(&[10]).is_complete);
+    world.set(FILES + 8, 0x1000);
+    assert!(!world.list(&[10]).is_complete);
 }
 
 #[test]
