@@ -1,5 +1,5 @@
 # sh /quiet.sh SECONDS [SEED [show]]: for SECONDS, changes Linux's text and tasks in all legitimate ways, and prints how
-# often it did what. Actions overlap: a later one meets what an earlier one left on.
+# often it did what. Actions overlap: a later one meets what an earlier one left on. $PAUSE: seconds between them.
 cd /
 seconds=${1:?}
 show=$3
@@ -246,7 +246,7 @@ background() {
 		storm
 		work
 		roll 5
-		sleep 0.$((rolled + 4))
+		sleep ${PAUSE:-0.$((rolled + 4))}
 	done
 }
 
@@ -274,6 +274,7 @@ while ! passed || [ $rounds = 0 ]; do
 	[ -z "$show" ] || echo "$(cat /proc/uptime) $action" >&2
 	$action
 	[ -n "$left" ] || rounds=$((rounds + 1))
+	[ -z "$PAUSE" ] || sleep "$PAUSE"
 done
 kill $worker
 wait

@@ -1,5 +1,5 @@
 # sh /watch.sh SECONDS [SEED]: loads the monitor, runs quiet.sh for SECONDS, and shows the monitor's findings.
-# A budget of 2 ms on an emulator corresponds to 200 us on a machine.
+# $BUDGET: how long the cokernel may run at a time. 2 ms on an emulator correspond to 200 us on a machine, its default.
 
 # passes NAME: prints the number of complete passes of a check. The command can fail for a while if a storm has used up
 # memory or PIDs.
@@ -24,7 +24,7 @@ wait_for_passes() {
 	return 1
 }
 
-kyozon load --budget 2000 || exit 1
+kyozon load --budget ${BUDGET:-2000} || exit 1
 # The ring has room for the notes of some minutes. A shortage of memory must not end the reader.
 (echo -1000 >/proc/self/oom_score_adj && exec kyozon events --follow) >/tmp/events 2>&1 & follower=$!
 wait_for_passes 0 0 || exit 1
