@@ -4,14 +4,17 @@
 //! Linux looks a function up in one table. If it has other users of ftrace, newer kernels call what the user names.
 
 use super::filter::Layout;
-use super::source::{offset, visit_chain, visit_some_of_chain, Cursor, Hook, Source};
-use super::tracers::{Tracers, USERS};
+use super::source::{offset, visit_some_of_chain, Cursor, Hook, Source};
+use super::tracers::{Tracers, MAX_LIST, USERS};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
 use crate::profile::Profile;
 use alloc::string::String;
+
+/// Entries, and beginnings of lists, that are visited in one part of the table.
+const MOVES: u32 = 64;
 
 #[derive(Debug)]
 pub(super) struct Directs {
@@ -38,9 +41,9 @@ impl Directs {
         let table = self.table.table(kernel, pointer);
         let code = |entry: u64| kernel.u64(entry.wrapping_add(self.code));
         self.tracers.functions(kernel, user, |function| {
-            let mut entries = table.iter().flat_map(|table| table.entries_beside(function));
+            let entries = table.iter().flat_map(|table| table.entries_beside(function));
             let is_same = |(entry, of)| of == function && code(entry) == Some(hook.value);
-            if !entries.any(is_same) {
+            if !entries.take(MAX_LIST).any(is_same) {
                 see(hook.on(function));
             }
         });
@@ -68,26 +71,40 @@ impl Source for Directs {
         })
     }
 
-    /// The first list is that of the users, the others are those of the table.
+    /// First the users, then the entries of the table, whose lists are bounded together. The place there is the number
+    /// of the lists that were begun.
     fn visit<M: KernelMemory>(
         &self,
         kernel: &Kernel<'_, M>,
         at: Cursor,
         see: &mut dyn FnMut(Hook),
     ) -> Option<Cursor> {
-        let Some(number) = at.list.checked_sub(1) else {
-            let users = self.tracers.users();
-            let see = |user| self.visit_user(kernel, user, see);
-            return Some(visit_some_of_chain(kernel, users, at, USERS, see));
-        };
-        let pointer = kernel.u64(self.pointer)?;
-        let table = self.table.table(kernel, pointer).filter(|table| number < table.lists())?;
-        Some(visit_chain(kernel, table.head(number), table.next(), at, |link| {
-            let (entry, function) = table.entry(link);
-            Hook::code(kernel, entry, self.code)
-                .into_iter()
-                .for_each(|hook| see(hook.on(function)));
-        }))
+        match at.list {
+            0 => {
+                let users = self.tracers.users();
+                let see = |user| self.visit_user(kernel, user, see);
+                return Some(visit_some_of_chain(kernel, users, at, USERS, see));
+            }
+            1 => {}
+            _ => return None,
+        }
+        let table = self.table.table(kernel, kernel.u64(self.pointer)?)?;
+        let Cursor { mut link, mut inner, .. } = at;
+        for _ in 0..MOVES {
+            let next = if link != 0 {
+                let (entry, function) = table.entry(link);
+                let hook = Hook::code(kernel, entry, self.code);
+                hook.into_iter().for_each(|hook| see(hook.on(function)));
+                link.wrapping_add(table.next())
+            } else if inner < table.lists() {
+                inner += 1;
+                table.head(inner - 1)
+            } else {
+                return None;
+            };
+            link = kernel.u64(next).unwrap_or(0);
+        }
+        Some(Cursor { link, inner, ..at })
     }
 
     fn symbol<M: KernelMemory>(&self, _kernel: &Kernel<'_, M>, _object: u64) -> String {

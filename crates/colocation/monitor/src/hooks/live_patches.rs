@@ -1,7 +1,7 @@
 //! Live patches: functions that Linux runs in place of others (`kernel/livepatch/patch.c` of Linux).
 //!
 //! Each patched function has a user of ftrace of Linux's own, which goes on with the latest of its replacements. While
-//! processes change over, some still run an earlier one.
+//! processes change over, some still run the one before.
 
 use super::source::{extent, offset, visit_some_of_chain, Cursor, Hook, Source, Target};
 use super::stubs::{self, Stubs, NO_STEP};
@@ -17,8 +17,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 use kyozon_abi::layer::RepairWord;
 
-/// Replacements of one function that are visited, the latest first.
-const MAX_REPLACEMENTS: usize = 64;
+/// Replacements of one function that Linux can run, the latest first.
+const REPLACEMENTS: usize = 2;
 
 #[derive(Debug)]
 pub(super) struct LivePatches {
@@ -70,7 +70,7 @@ impl Source for LivePatches {
             }
             let head = user.wrapping_sub(self.user).wrapping_add(self.stack);
             let replacements = entries(kernel, List { head, link: self.link });
-            for replacement in replacements.take(MAX_REPLACEMENTS) {
+            for replacement in replacements.take(REPLACEMENTS) {
                 let Some(hook) = Hook::code(kernel, replacement, self.code) else { continue };
                 self.tracers.functions(kernel, user, |function| see(hook.on(function)));
             }

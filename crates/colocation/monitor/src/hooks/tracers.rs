@@ -24,7 +24,7 @@ pub(super) const USERS: u32 = 1;
 /// Functions of a filter that are visited. In one with more, the sensitive ones are looked up.
 const MAX_FUNCTIONS: usize = 256;
 /// Length of a list that one is looked up in, some times that of Linux's longest. A longer one counts as having it.
-const MAX_LIST: usize = 64;
+pub(super) const MAX_LIST: usize = 64;
 /// `call` with a distance of four bytes, and its length.
 pub(super) const CALL: u8 = 0xe8;
 pub(super) const CALL_BYTES: u64 = 5;

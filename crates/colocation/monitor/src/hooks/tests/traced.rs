@@ -118,6 +118,18 @@ fn hooks_all(mut world: World, slot: u64) {
 }
 
 #[test]
+fn a_table_of_direct_calls_without_end_is_left() {
+    let mut world = World::new();
+    let entry = table(&world, TABLE_OF_DIRECTS, GETDENTS + 4);
+    world.set(variable("direct_functions"), TABLE_OF_DIRECTS);
+    world.set(world.at("ftrace_func_entry", "direct", entry), CODE);
+    let link = world.at("ftrace_func_entry", "hlist", entry);
+    world.set(link, link);
+    assert_eq!(world.look(PASSES), [sensitive("direct call")]);
+    assert!(world.check.coverage.unjudged > 0);
+}
+
+#[test]
 fn a_graph_tracer_hooks_every_function() {
     for function in ["entryfunc", "retfunc"] {
         let world = World::new();
