@@ -98,6 +98,19 @@ disarm listed 'module kyozon_attacks'
 wait_for 'sensitive function hooked: filldir64.*: gone' 3000
 disarm hidden 'in no listed module'
 
+# A live patch stays one for Linux, which can disable it as before.
+mark=$(wc -l </tmp/log)
+insmod /m/patched.ko function=tcp4_seq_show shows=evil
+wait_for 'REPAIR .*module patched: disarmed: 1 hooks taken out, 0 left' 3000 && outcome="taken out"
+! grep evil /proc/net/tcp || outcome="in force"
+for turn in $(seq 60); do
+	echo 0 >/sys/kernel/livepatch/patched/enabled # refused while processes change over
+	sleep 0.5
+	[ -e /sys/kernel/livepatch/patched ] || break
+done 2>/dev/null
+rmmod patched && grep -q local_address /proc/net/tcp && outcome="$outcome, leaves"
+echo "live patch: $outcome"
+
 rmmod kyozon-attacks
 kyozon unload
 dmesg | grep -E 'WARNING|BUG|Oops|hook not found|not registered|not found|stall' && echo "Linux complains"
