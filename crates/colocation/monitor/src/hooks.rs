@@ -204,18 +204,48 @@ enum Owned {
     ByNobody,
 }
 
-/// Who owns what `hook` leads to, by the last reading of `index`. The kernel's code lies in `text`. So many times as
-/// `late` says, an owner that came since that reading is looked for.
+/// `jmp` with a distance of four bytes, as long as the call.
+const JUMP: u8 = 0xe9;
+
+/// The kernel's code.
+#[derive(Debug)]
+struct Text {
+    all: Range<u64>,
+    /// The trampolines of static calls: each jumps to the function that is called at the moment.
+    trampolines: Range<u64>,
+}
+
+impl Text {
+    fn new(profile: &Profile<'_>) -> Self {
+        let all = profile.text_base()..profile.symbol("_etext").unwrap_or(0);
+        Self { all, trampolines: source::static_calls(profile) }
+    }
+
+    /// The code that a pointer to `value` leads to.
+    fn leads<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, value: u64) -> u64 {
+        let code = || kernel.array::<5>(value).filter(|_| self.trampolines.contains(&value));
+        match code() {
+            Some([JUMP, distance @ ..]) => {
+                let next = value.wrapping_add(tracers::CALL_BYTES);
+                next.wrapping_add_signed(i32::from_le_bytes(distance).into())
+            }
+            _ => value,
+        }
+    }
+}
+
+/// Who owns what `hook` leads to, by the last reading of `index`. The kernel's code is `text`. So many times as `late`
+/// says, an owner that came since that reading is looked for.
 fn owned<M: KernelMemory>(
     kernel: &Kernel<'_, M>,
     index: &OwnerIndex,
-    text: &Range<u64>,
+    text: &Text,
     hook: &Hook,
     late: &mut u32,
 ) -> Owned {
     let is_own = match hook.target {
         Target::Data => kernel.in_image(hook.value),
-        _ => text.contains(&hook.value),
+        _ => text.all.contains(&hook.value),
     };
     if is_own {
         return Owned::ByKernel;
@@ -281,7 +311,7 @@ enum Stage {
 /// The check `hooks`.
 #[derive(Debug)]
 pub struct HookCheck {
-    text: Range<u64>,
+    text: Text,
     sensitive: Sensitive,
     sources: Vec<AnySource>,
     owners: Option<OwnerIndex>,
@@ -338,29 +368,33 @@ impl HookCheck {
             if hook.value == 0 {
                 return;
             }
-            if let Some(collector) = collector.as_mut().filter(|_| !has(own, hook.value)) {
+            let leads = match hook.target {
+                Target::Data => hook.value,
+                _ => text.leads(kernel, hook.value),
+            };
+            if let Some(collector) = collector.as_mut().filter(|_| !has(own, leads)) {
                 let is_sensitive = match hook.target {
                     Target::Hooks(function) => sensitive.shows(function).is_some(),
                     _ => false,
                 };
                 let source = (number, source, &*stubs);
-                collector.see(kernel, index, source, hook, is_sensitive, first);
+                collector.see(kernel, index, source, (hook, leads), is_sensitive, first);
             }
             if source.is_for_plans() {
                 return;
             }
             *pointers += 1;
             let mut see = |wrong, function| {
-                let Hook { object, slot, value, .. } = hook;
+                let Hook { object, slot, .. } = hook;
                 *of_source += 1;
                 if *of_source > MAX_OF_SOURCE {
                     *cut_off += 1;
                     return;
                 }
-                confirm.see(Key { wrong, source: number, object, slot, function }, value);
+                confirm.see(Key { wrong, source: number, object, slot, function }, leads);
             };
             let home = |value| homes.of(kernel, index, value);
-            let owned = owned(kernel, index, text, &hook, late);
+            let owned = owned(kernel, index, text, &Hook { value: leads, ..hook }, late);
             if owned == Owned::ByNobody {
                 // What it was before is what to put back.
                 let known = first.follow(hook.slot);
@@ -477,9 +511,8 @@ impl Make for HookCheck {
 
     fn make(profile: &Profile<'_>, seed: u64) -> Result<Self, ProfileError> {
         let (sources, missing) = AnySource::all(profile);
-        let end = profile.symbol("_etext").unwrap_or(0);
         Ok(Self {
-            text: profile.text_base()..end,
+            text: Text::new(profile),
             sensitive: Sensitive::new(profile),
             sources,
             owners: Owners::new(profile).ok().map(OwnerIndex::new),

@@ -8,6 +8,8 @@ use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
 use crate::profile::Profile;
 use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 
 /// Users of newer kernels (`FGRAPH_ARRAY_SIZE`).
 const USERS: u64 = 16;
@@ -19,13 +21,17 @@ const POINTERS: [&str; 3] = ["ftrace_graph_entry", "__ftrace_graph_entry", "ftra
 pub(super) enum Graphs {
     One([u64; POINTERS.len()]),
     /// The pointers to the users, and the offsets of the functions in one.
-    Several(u64, [u64; 2]),
+    Several(u64, Vec<u64>),
 }
 
 impl Source for Graphs {
     const WANTS: Wants = Wants {
         symbols: &[],
-        members: &[("fgraph_ops", "entryfunc", Optional), ("fgraph_ops", "retfunc", Optional)],
+        members: &[
+            ("fgraph_ops", "entryfunc", Optional),
+            ("fgraph_ops", "retfunc", Optional),
+            ("fgraph_ops", "saved_func", Optional),
+        ],
         constants: &[],
     };
     const WHAT: &'static str = "hidden graph tracer";
@@ -36,7 +42,10 @@ impl Source for Graphs {
             return Some(Self::One([one?, two?, three?]));
         };
         let function = |member| offset(profile, "fgraph_ops", member);
-        Some(Self::Several(users, [function("entryfunc")?, function("retfunc")?]))
+        let mut functions = vec![function("entryfunc")?, function("retfunc")?];
+        // While only some processes are traced, Linux's own filter is in front of this one.
+        functions.extend(function("saved_func"));
+        Some(Self::Several(users, functions))
     }
 
     fn visit<M: KernelMemory>(

@@ -32,6 +32,8 @@ pub(super) struct Kprobes {
     several: [Option<u64>; 2],
     /// The handler of kretprobes, and the offsets of their functions from the kprobe.
     returns: Option<(Range<u64>, [u64; 2])>,
+    /// Offset from the kprobe of the pointer to what catches returns, and there of that to its handler.
+    catches: Option<(u64, u64)>,
 }
 
 impl Kprobes {
@@ -58,7 +60,13 @@ impl Kprobes {
             returns.filter(|(handler, _)| before.is_some_and(|b| handler.contains(&b.value)));
         let of_return =
             returns.map(|(_, functions)| functions.map(|at| Hook::code(kernel, probe, at)));
-        let all = [before, after].into_iter().chain(of_return.into_iter().flatten());
+        let catches =
+            self.catches.filter(|_| of_return.is_some()).and_then(|(catches, handler)| {
+                let catches = kernel.u64(probe.wrapping_add(catches)).filter(|&at| at != 0)?;
+                Some(Hook { object: probe, ..Hook::code(kernel, catches, handler)? })
+            });
+        let of_return = of_return.into_iter().flatten();
+        let all = [before, after].into_iter().chain(of_return).chain([catches]);
         all.flatten().for_each(|hook| see(hook.on(address)));
     }
 }
@@ -75,6 +83,8 @@ impl Source for Kprobes {
             ("kretprobe", "entry_handler", Optional),
             ("kretprobe", "handler", Optional),
             ("kretprobe", "kp", Optional),
+            ("kretprobe", "rh", Optional),
+            ("rethook", "handler", Optional),
         ],
         constants: &[],
     };
@@ -89,7 +99,13 @@ impl Source for Kprobes {
             let handler = extent(profile, "pre_handler_kretprobe")?;
             Some((handler, functions.map(|at| at.wrapping_sub(kprobe))))
         };
+        let catches = || {
+            let of_return = |member| offset(profile, "kretprobe", member);
+            let catches = of_return("rh")?.wrapping_sub(of_return("kp")?);
+            Some((catches, offset(profile, "rethook", "handler")?))
+        };
         Some(Self {
+            catches: catches(),
             table: profile.symbol("kprobe_table")?,
             link: probe("hlist")?,
             next: offset(profile, "hlist_node", "next")?,

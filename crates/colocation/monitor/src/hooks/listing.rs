@@ -2,7 +2,7 @@
 
 use super::{owned, HookCheck, Owned, MAX_PARTS};
 use crate::check::Make;
-use crate::hooks::source::{Cursor, Target};
+use crate::hooks::source::{self, Cursor, Target};
 use crate::kernel::Kernel;
 use crate::memory::KernelMemory;
 use crate::owner;
@@ -52,8 +52,12 @@ pub fn list<M: KernelMemory>(kernel: &Kernel<'_, M>) -> Result<Hooks, ProfileErr
         while let Some(part) = at {
             let mut seen = Vec::new();
             at = source.visit(kernel, part, &mut |hook| seen.push(hook));
-            for hook in seen.iter().filter(|hook| hook.value != 0) {
-                let owned = owned(kernel, &index, &check.text, hook, &mut late);
+            for hook in seen.into_iter().filter(|hook| hook.value != 0) {
+                let hook = match hook.target {
+                    Target::Data => hook,
+                    _ => source::Hook { value: check.text.leads(kernel, hook.value), ..hook },
+                };
+                let owned = owned(kernel, &index, &check.text, &hook, &mut late);
                 if owned == Owned::ByKernel {
                     all.own += 1;
                     continue;

@@ -64,16 +64,18 @@ impl Source for LivePatches {
         see: &mut dyn FnMut(Hook),
     ) -> Option<Cursor> {
         let next = visit_some_of_chain(kernel, self.tracers.users(), at, USERS, |user| {
-            let function = self.tracers.function(kernel, user);
-            if !function.is_some_and(|function| self.handler.contains(&function)) {
+            if !self.tracers.called(kernel, user).any(|it| self.handler.contains(&it.value)) {
                 return;
             }
             let head = user.wrapping_sub(self.user).wrapping_add(self.stack);
             let replacements = entries(kernel, List { head, link: self.link });
-            for replacement in replacements.take(REPLACEMENTS) {
-                let Some(hook) = Hook::code(kernel, replacement, self.code) else { continue };
-                self.tracers.functions(kernel, user, |function| see(hook.on(function)));
+            let mut hooks = [None; REPLACEMENTS];
+            for (hook, replacement) in hooks.iter_mut().zip(replacements) {
+                *hook = Hook::code(kernel, replacement, self.code);
             }
+            self.tracers.functions(kernel, user, |function| {
+                hooks.iter().flatten().for_each(|hook| see(hook.on(function)));
+            });
         });
         Some(next).filter(|next| next.list == 0)
     }

@@ -209,18 +209,18 @@ impl Collector {
         }
     }
 
-    /// Notes `hook` of `source`, which has this number, if it is the owner's. `first` is what the pointer was when it
+    /// Notes `hook` of `source`, which has this number, if the code that it leads to is the owner's. `first` is what the pointer was when it
     /// was seen first, if it is one that Linux never changes.
     pub fn see<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
         index: &OwnerIndex,
         (number, source, stubs): (usize, &AnySource, &Stubs),
-        hook: Hook,
+        (hook, leads): (Hook, u64),
         is_sensitive: bool,
         first: &FirstLooks,
     ) {
-        if !self.owns(kernel, index, hook.value, hook.target) {
+        if !self.owns(kernel, index, leads, hook.target) {
             return;
         }
         // One pointer can be called for many functions.

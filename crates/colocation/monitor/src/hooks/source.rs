@@ -28,6 +28,12 @@ pub(super) fn extent(profile: &Profile<'_>, name: &str) -> Option<Range<u64>> {
     Some(start..end)
 }
 
+/// The trampolines of static calls: each jumps to the function that is called at the moment.
+pub(super) fn static_calls(profile: &Profile<'_>) -> Range<u64> {
+    let symbol = |name| profile.symbol(name).unwrap_or(0);
+    symbol("__static_call_text_start")..symbol("__static_call_text_end")
+}
+
 /// A place in a source. `Cursor::default()` is the beginning; the source knows the rest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cursor {

@@ -22,6 +22,8 @@ const NOBODY: u64 = 0xffff_ffff_c123_4560;
 const NOTHING: u64 = TEXT + 0x4c0;
 const ACCEPT: u64 = TEXT + 0x4d0;
 const TRACE: u64 = TEXT + 0x4e0;
+/// The trampoline of a static call.
+const STATIC_CALL: u64 = TEXT + 0x800;
 /// Goes on with live patches.
 const PATCHES: u64 = TEXT + 0x4f0;
 const CALL_AT: u64 = 0x1e;
@@ -149,6 +151,8 @@ impl World {
             (TEXT + 0x600, b'T', "other"),
             (TEXT + 0x680, b't', "proc_fill_cache.isra.0"),
             (TEXT + 0x6c0, b't', "behind_listings"),
+            (STATIC_CALL, b't', "__static_call_text_start"),
+            (STATIC_CALL + 8, b't', "__static_call_text_end"),
             (END_OF_TEXT, b'T', "_etext"),
             (TABLE, b'd', "table"),
             (MODULES, b'D', "modules"),
@@ -200,7 +204,7 @@ impl World {
             ("timer_base", "pending_map") => 72,
             // The work's function is not in the timer.
             ("delayed_work", "timer") => 64,
-            ("klp_ops", "fops") => 512,
+            ("klp_ops", "fops") | ("fprobe", "ops") | ("kretprobe", "kp") => 512,
             (_, "s_id" | "comm") => 32,
             _ => 24,
         }
@@ -857,10 +861,16 @@ fn sensitive_functions_are_found_in_any_filter_and_in_the_code() {
         assert_eq!(lines.len(), count, "{lines:?}");
         assert!(lines.iter().all(|line| line.contains("sensitive")), "{lines:?}");
     };
-    // More functions than are visited.
+    let call = |world: &World, at: u64, target: u64| {
+        let distance = target.wrapping_sub(at + 5) as u32;
+        world.memory.put(fake::physical(at), &[&[CALL][..], &distance.to_le_bytes()].concat());
+    };
+    // More functions than are visited. One that calls nobody is not traced.
     let link = world.at("ftrace_func_entry", "hlist", other);
     world.set(lists, link);
     world.set(link, link);
+    found(&mut world, 0);
+    call(&world, GETDENTS + 4, TEXT + 0x700);
     found(&mut world, 1);
     // Neither in the filter nor called.
     world.set(link, 0);
@@ -874,8 +884,7 @@ fn sensitive_functions_are_found_in_any_filter_and_in_the_code() {
     world.set(link, 0);
     found(&mut world, 0);
     for (at, target, count) in [(GETDENTS + 4, trampoline + 8, 0), (GETDENTS, trampoline, 1)] {
-        let distance = target.wrapping_sub(at + 5) as u32;
-        world.memory.put(fake::physical(at), &[&[CALL][..], &distance.to_le_bytes()].concat());
+        call(&world, at, target);
         world.object("ftrace_ops", OBJECT, &[("trampoline", trampoline)]);
         found(&mut world, count);
     }

@@ -6,7 +6,7 @@
 use super::filter::Layout;
 use super::sensitive::Sensitive;
 use super::source::{
-    extent, offset, visit_chain, visit_some_of_chain, Cursor, Hook, Source, Target,
+    extent, offset, static_calls, visit_chain, visit_some_of_chain, Cursor, Hook, Source, Target,
 };
 use super::stubs::{self, Stubs, NO_STUB};
 use crate::kernel::Kernel;
@@ -31,6 +31,49 @@ pub(super) const CALL_BYTES: u64 = 5;
 /// Where a function's call of ftrace can be: at its beginning, or behind `endbr64`.
 const ENTRIES: [u64; 2] = [0, 4];
 
+/// Probes whose users of ftrace are Linux's own.
+#[derive(Debug)]
+struct Fprobes {
+    /// The functions of such users.
+    own: Vec<Range<u64>>,
+    /// Offsets in a probe of the user and of the handlers.
+    user: u64,
+    handlers: [u64; 2],
+    /// Offsets in a probe of the pointer to what catches returns, and there of that to its handler.
+    returns: Option<(u64, u64)>,
+}
+
+impl Fprobes {
+    fn new(profile: &Profile<'_>) -> Option<Self> {
+        let probe = |member| offset(profile, "fprobe", member);
+        let functions = ["fprobe_handler", "fprobe_kprobe_handler"];
+        Some(Self {
+            own: functions.iter().filter_map(|name| extent(profile, name)).collect(),
+            user: probe("ops")?,
+            handlers: [probe("entry_handler")?, probe("exit_handler")?],
+            returns: probe("rethook").zip(offset(profile, "rethook", "handler")),
+        })
+    }
+
+    fn are_called_by(&self, function: u64) -> bool {
+        self.own.iter().any(|own| own.contains(&function))
+    }
+
+    fn handlers<M: KernelMemory>(
+        &self,
+        kernel: &Kernel<'_, M>,
+        user: u64,
+    ) -> impl Iterator<Item = Hook> + use<'_, M> {
+        let probe = user.wrapping_sub(self.user);
+        let handlers = self.handlers.map(|at| Hook::code(kernel, probe, at));
+        let returns = self.returns.and_then(|(returns, handler)| {
+            let returns = kernel.u64(probe.wrapping_add(returns)).filter(|&at| at != 0)?;
+            Some(Hook { object: user, ..Hook::code(kernel, returns, handler)? })
+        });
+        handlers.into_iter().flatten().chain(returns)
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Tracers {
     users: u64,
@@ -44,10 +87,11 @@ pub(super) struct Tracers {
     /// `ftrace_regs_caller`. The function that some trampolines call, and which reads the user's.
     calls: Vec<u64>,
     assists: Option<u64>,
+    /// The trampolines of static calls, which are in the image and lead anywhere.
+    static_calls: Range<u64>,
     /// Functions whose results tell user space what exists.
     sensitive: Sensitive,
-    /// Linux's own functions in fprobes; offsets in one of the user and of the handlers.
-    probes: Option<(Vec<Range<u64>>, u64, [u64; 2])>,
+    probes: Option<Fprobes>,
     /// From a user to its filter.
     hashes: u64,
     filter: u64,
@@ -60,9 +104,17 @@ impl Tracers {
         [self.users, self.next]
     }
 
-    /// What Linux calls for `user`.
-    pub fn function<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, user: u64) -> Option<u64> {
-        kernel.u64(user.wrapping_add(self.function))
+    /// What Linux calls for `user`, and what that calls if it is one of Linux's own that goes on with another one.
+    pub fn called<'k, M: KernelMemory>(
+        &self,
+        kernel: &'k Kernel<'_, M>,
+        user: u64,
+    ) -> impl Iterator<Item = Hook> + use<'k, '_, M> {
+        let code = |at| Hook::code(kernel, user, at).filter(|hook| hook.value != 0);
+        let function = code(self.function);
+        let saved = self.saved.and_then(code);
+        let differs = |hook: &Hook| function.is_some_and(|it| it.value != hook.value);
+        function.into_iter().chain(saved.filter(differs))
     }
 
     /// Calls `each` with the functions that a user hooks: 0 for all, as a filter without functions means, and one of a
@@ -79,15 +131,16 @@ impl Tracers {
         let mut entries = filter.entries();
         entries.by_ref().take(MAX_FUNCTIONS).for_each(|(_, function)| each(function));
         let is_cut_off = entries.next().is_some();
-        // A filter can lack the functions that call its user directly: it serves nothing then.
+        // A filter can lack the functions that call its user directly: it serves nothing then. What calls nobody is
+        // traced by nobody, whatever a filter says.
         let trampoline = word(user.wrapping_add(self.trampoline));
         for entry in self.sensitive.starts().flat_map(|start| ENTRIES.map(|at| start + at)) {
-            let is_called = || trampoline != 0 && callee(kernel, entry) == Some(trampoline);
+            let Some(called) = callee(kernel, entry) else { continue };
             let is_listed = || {
                 let mut entries = filter.entries_beside(entry).take(MAX_LIST + 1).enumerate();
                 entries.any(|(at, (_, function))| at == MAX_LIST || function == entry)
             };
-            if is_called() && !is_listed() || is_cut_off && is_listed() {
+            if called == trampoline && !is_listed() || is_cut_off && is_listed() {
                 each(entry);
             }
         }
@@ -145,12 +198,14 @@ impl Source for Tracers {
             ("fprobe", "entry_handler", Optional),
             ("fprobe", "exit_handler", Optional),
             ("fprobe", "ops", Optional),
+            ("fprobe", "rethook", Optional),
             ("ftrace_ops", "func", Optional),
             ("ftrace_ops", "func_hash", Optional),
             ("ftrace_ops", "next", Optional),
             ("ftrace_ops", "saved_func", Optional),
             ("ftrace_ops", "trampoline", Optional),
             ("ftrace_ops_hash", "filter_hash", Optional),
+            ("rethook", "handler", Optional),
         ],
         constants: &[],
     };
@@ -158,22 +213,17 @@ impl Source for Tracers {
 
     fn new(profile: &Profile<'_>) -> Option<Self> {
         let user = |member| offset(profile, "ftrace_ops", member);
-        let probe = |member| offset(profile, "fprobe", member);
-        let probes = || {
-            let functions = ["fprobe_handler", "fprobe_kprobe_handler"];
-            let functions = functions.iter().filter_map(|name| extent(profile, name)).collect();
-            Some((functions, probe("ops")?, [probe("entry_handler")?, probe("exit_handler")?]))
-        };
         let callers =
             [("ftrace_caller", "ftrace_call"), ("ftrace_regs_caller", "ftrace_regs_call")];
         let calls = callers.iter().filter_map(|(caller, call)| {
             profile.symbol(call)?.checked_sub(profile.symbol(caller)?)
         });
         Some(Self {
-            probes: probes(),
+            probes: Fprobes::new(profile),
             saved: user("saved_func"),
             calls: calls.collect(),
             assists: profile.symbol("ftrace_ops_assist_func"),
+            static_calls: static_calls(profile),
             users: profile.symbol("ftrace_ops_list")?,
             next: user("next")?,
             function: user("func")?,
@@ -192,20 +242,21 @@ impl Source for Tracers {
         see: &mut dyn FnMut(Hook),
     ) -> Option<Cursor> {
         let next = visit_some_of_chain(kernel, [self.users, self.next], at, USERS, |user| {
-            let Some(hook) = Hook::code(kernel, user, self.function) else { return };
-            // Linux's own users hook what somebody with the right to do so asked for.
-            if !kernel.in_image(hook.value) && hook.value != 0 {
-                self.functions(kernel, user, |function| see(hook.on(function)));
-            }
-            let is_probes = |own: &Vec<Range<u64>>| own.iter().any(|it| it.contains(&hook.value));
-            let probes = self.probes.iter().filter(|(own, ..)| is_probes(own));
-            for (_, start, handlers) in probes {
-                let probe = user.wrapping_sub(*start);
-                for hook in handlers.iter().filter_map(|&at| Hook::code(kernel, probe, at)) {
-                    if !kernel.in_image(hook.value) && hook.value != 0 {
-                        self.functions(kernel, user, |function| see(hook.on(function)));
-                    }
+            let mut see_outside = |hook: Hook| {
+                // Linux's own users hook what somebody with the right to do so asked for.
+                let is_own =
+                    kernel.in_image(hook.value) && !self.static_calls.contains(&hook.value);
+                if !is_own && hook.value != 0 {
+                    self.functions(kernel, user, |function| see(hook.on(function)));
                 }
+            };
+            for hook in self.called(kernel, user) {
+                see_outside(hook);
+                let Some(probes) = self.probes.as_ref().filter(|it| it.are_called_by(hook.value))
+                else {
+                    continue;
+                };
+                probes.handlers(kernel, user).for_each(&mut see_outside);
             }
         });
         Some(next).filter(|next| next.list == 0)
@@ -218,6 +269,10 @@ impl Source for Tracers {
         stubs: &Stubs,
     ) -> Result<Vec<RepairWord>, &'static str> {
         let Hook { object: user, slot, value, .. } = *hook;
+        let is_saved = self.saved.is_some_and(|saved| slot == user.wrapping_add(saved));
+        if is_saved {
+            return stubs::lead(kernel, hook, stubs.traces);
+        }
         if slot != user.wrapping_add(self.function) {
             // A handler of an fprobe: 0 lets Linux go on.
             return stubs.nothing(kernel, hook);

@@ -368,9 +368,6 @@ fn add_handlers<M: KernelMemory>(
     };
     add(Role::Function, ftrace.ops_func);
     add(Role::Trampoline, ftrace.ops_trampoline);
-    if let Some(direct) = ftrace.ops_direct {
-        add(Role::Trampoline, direct);
-    }
 }
 
 /// The functions registered with `tracepoint`.

@@ -1,6 +1,7 @@
 //! Functions that Linux's own users of ftrace call.
 
 use super::*;
+use std::vec;
 
 /// The lists of a user's filter, which has `getdents64` alone, and of the table of direct calls.
 const FILTER: u64 = OBJECT + 0x1000;
@@ -59,6 +60,61 @@ fn a_live_patch_is_who_replaces_the_function() {
     world.object("klp_func", new, &[("new_func", NOBODY)]);
     user(&world, world.at("klp_ops", "fops", patched), HANDLER);
     assert_eq!(world.look(2 * PASSES), [""; 0]);
+}
+
+/// Whoever has a static call lead to himself owns what leads to its trampoline, though that is the kernel's.
+#[test]
+fn a_pointer_to_a_static_calls_trampoline_leads_where_that_does() {
+    for (target, findings) in [(HANDLER, 0), (CODE, 1)] {
+        let mut world = World::new();
+        let distance = target.wrapping_sub(STATIC_CALL + 5) as u32;
+        let jump = [&[JUMP][..], &distance.to_le_bytes()].concat();
+        world.memory.put(fake::physical(STATIC_CALL), &jump);
+        user(&world, OBJECT, STATIC_CALL);
+        let found = world.look(2 * PASSES);
+        assert_eq!(found, vec![sensitive("ftrace"); findings]);
+    }
+}
+
+/// Linux keeps what it puts a function of its own before.
+#[test]
+fn a_user_has_the_function_that_linux_saved() {
+    let mut world = World::new();
+    user(&world, OBJECT, HANDLER);
+    world.object("ftrace_ops", OBJECT, &[("saved_func", CODE)]);
+    assert_eq!(world.look(2 * PASSES), [sensitive("ftrace")]);
+    // Of a live patch.
+    let mut world = World::new();
+    let patched = OBJECT + 0x4000;
+    let head = world.at("klp_ops", "func_stack", patched);
+    world.link(head, world.at("klp_func", "stack_node", OBJECT + 0x5000));
+    world.object("klp_func", OBJECT + 0x5000, &[("new_func", CODE)]);
+    let of_patch = world.at("klp_ops", "fops", patched);
+    user(&world, of_patch, HANDLER);
+    world.object("ftrace_ops", of_patch, &[("saved_func", PATCHES)]);
+    assert_eq!(world.look(2 * PASSES), [sensitive("live patch")]);
+}
+
+/// The handler of returns is Linux's own, unless somebody changed it.
+#[test]
+fn what_catches_returns_has_a_handler() {
+    let catches = OBJECT + 0x7000;
+    let mut world = World::new();
+    user(&world, OBJECT, TEXT + 0x4b0);
+    let probe = OBJECT - world.offsets["fprobe.ops"];
+    world.object("fprobe", probe, &[("rethook", catches)]);
+    world.object("rethook", catches, &[("handler", HANDLER)]);
+    assert_eq!(world.look(2 * PASSES), [""; 0]);
+    world.object("rethook", catches, &[("handler", CODE)]);
+    assert_eq!(world.look(2 * PASSES), [sensitive("ftrace")]);
+    let mut world = World::new();
+    let probe = OBJECT + 0x4000;
+    world.object("kprobe", probe, &[("addr", GETDENTS + 4), ("pre_handler", TEXT + 0x490)]);
+    world.set(variable("kprobe_table"), world.at("kprobe", "hlist", probe));
+    let start = probe - world.offsets["kretprobe.kp"];
+    world.object("kretprobe", start, &[("rh", catches)]);
+    world.object("rethook", catches, &[("handler", CODE)]);
+    assert_eq!(world.look(2 * PASSES), [sensitive("kprobe of __x64_sys_getdents64+0x4")]);
 }
 
 #[test]
@@ -131,7 +187,7 @@ fn a_table_of_direct_calls_without_end_is_left() {
 
 #[test]
 fn a_graph_tracer_hooks_every_function() {
-    for function in ["entryfunc", "retfunc"] {
+    for function in ["entryfunc", "retfunc", "saved_func"] {
         let world = World::new();
         world.set(variable("fgraph_array") + 8 * 15, OBJECT);
         let slot = world.at("fgraph_ops", function, OBJECT);
