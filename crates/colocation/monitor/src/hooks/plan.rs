@@ -209,8 +209,8 @@ impl Collector {
         }
     }
 
-    /// Notes `hook` of `source`, which has this number, if the code that it leads to is the owner's. `first` is what the pointer was when it
-    /// was seen first, if it is one that Linux never changes.
+    /// Notes `hook` of `source`, which has this number, if the code that it leads to is the owner's. `first` is what
+    /// the pointer was when it was seen first, if it is one that Linux never changes.
     pub fn see<M: KernelMemory>(
         &mut self,
         kernel: &Kernel<'_, M>,
