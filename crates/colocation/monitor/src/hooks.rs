@@ -204,7 +204,7 @@ enum Owned {
     ByNobody,
 }
 
-/// `jmp` with a distance of four bytes, as long as the call.
+/// `jmp` with a distance of four bytes.
 const JUMP: u8 = 0xe9;
 
 /// The kernel's code.
@@ -223,14 +223,9 @@ impl Text {
 
     /// The code that a pointer to `value` leads to.
     fn leads<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, value: u64) -> u64 {
-        let code = || kernel.array::<5>(value).filter(|_| self.trampolines.contains(&value));
-        match code() {
-            Some([JUMP, distance @ ..]) => {
-                let next = value.wrapping_add(tracers::CALL_BYTES);
-                next.wrapping_add_signed(i32::from_le_bytes(distance).into())
-            }
-            _ => value,
-        }
+        let is_trampoline = self.trampolines.contains(&value);
+        let target = || tracers::target(kernel, value, JUMP);
+        is_trampoline.then(target).flatten().unwrap_or(value)
     }
 }
 

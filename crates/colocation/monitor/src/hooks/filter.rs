@@ -11,7 +11,7 @@ use crate::walk::{chain, hash};
 /// Maximum binary logarithm of the number of lists (`FTRACE_HASH_MAX_BITS` in Linux's `ftrace.c`).
 const MAX_BITS: u64 = 12;
 
-/// The members, beside those of the layout below.
+/// What [`Layout`] needs from a profile.
 pub(super) const WANTS: Wants = Wants {
     symbols: &[],
     members: &[

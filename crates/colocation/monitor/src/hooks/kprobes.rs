@@ -60,11 +60,8 @@ impl Kprobes {
             returns.filter(|(handler, _)| before.is_some_and(|b| handler.contains(&b.value)));
         let of_return =
             returns.map(|(_, functions)| functions.map(|at| Hook::code(kernel, probe, at)));
-        let catches =
-            self.catches.filter(|_| of_return.is_some()).and_then(|(catches, handler)| {
-                let catches = kernel.u64(probe.wrapping_add(catches)).filter(|&at| at != 0)?;
-                Some(Hook { object: probe, ..Hook::code(kernel, catches, handler)? })
-            });
+        let catches = self.catches.filter(|_| of_return.is_some());
+        let catches = catches.and_then(|(at, handler)| Hook::behind(kernel, probe, at, handler));
         let of_return = of_return.into_iter().flatten();
         let all = [before, after].into_iter().chain(of_return).chain([catches]);
         all.flatten().for_each(|hook| see(hook.on(address)));

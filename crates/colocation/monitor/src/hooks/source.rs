@@ -84,6 +84,17 @@ impl Hook {
         Some(Self { object, slot, value: kernel.u64(slot)?, target: Target::Code, stamp: None })
     }
 
+    /// The pointer to code at `offset` of what the pointer at `pointer` of `object` leads to.
+    pub fn behind<M: KernelMemory>(
+        kernel: &Kernel<'_, M>,
+        object: u64,
+        pointer: u64,
+        offset: u64,
+    ) -> Option<Self> {
+        let other = kernel.u64(object.wrapping_add(pointer)).filter(|&other| other != 0)?;
+        Some(Self { object, ..Self::code(kernel, other, offset)? })
+    }
+
     /// The pointer to a table at `offset` of `object`.
     pub fn data<M: KernelMemory>(kernel: &Kernel<'_, M>, object: u64, offset: u64) -> Option<Self> {
         Some(Self { target: Target::Data, ..Self::code(kernel, object, offset)? })

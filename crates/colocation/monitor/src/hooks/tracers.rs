@@ -67,8 +67,7 @@ impl Fprobes {
         let probe = user.wrapping_sub(self.user);
         let handlers = self.handlers.map(|at| Hook::code(kernel, probe, at));
         let returns = self.returns.and_then(|(returns, handler)| {
-            let returns = kernel.u64(probe.wrapping_add(returns)).filter(|&at| at != 0)?;
-            Some(Hook { object: user, ..Hook::code(kernel, returns, handler)? })
+            Some(Hook { object: user, ..Hook::behind(kernel, probe, returns, handler)? })
         });
         handlers.into_iter().flatten().chain(returns)
     }
@@ -186,7 +185,16 @@ fn call_stub<M: KernelMemory>(
 
 /// What is called at `address`, if that is a call.
 pub(super) fn callee<M: KernelMemory>(kernel: &Kernel<'_, M>, address: u64) -> Option<u64> {
-    let [CALL, distance @ ..] = kernel.array::<5>(address)? else { return None };
+    target(kernel, address, CALL)
+}
+
+/// Where the instruction at `address` leads, if it is `code` with a distance of four bytes: a call or a jump.
+pub(super) fn target<M: KernelMemory>(
+    kernel: &Kernel<'_, M>,
+    address: u64,
+    code: u8,
+) -> Option<u64> {
+    let [_, distance @ ..] = kernel.array::<5>(address).filter(|bytes| bytes[0] == code)?;
     let next = address.wrapping_add(CALL_BYTES);
     Some(next.wrapping_add_signed(i32::from_le_bytes(distance).into()))
 }
