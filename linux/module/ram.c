@@ -81,7 +81,7 @@ static int by_base(const void *a, const void *b)
 /* Appends memory that is nobody's yet, up to @room bytes; returns the rest. */
 static u64 append_gap(struct ram_walk *w, u64 start, u64 end, u64 room)
 {
-	if (start >= end)
+	if (start >= end || !room)
 		return room;
 	end = min(end, start + room);
 	if (region_intersects(start, end - start, IORESOURCE_MEM,
