@@ -116,7 +116,7 @@ struct GuestArgs {
     /// QEMU's -machine [default: q35]
     #[arg(long)]
     machine: Option<String>,
-    /// QEMU's -cpu, or a CPU model of Bochs [default: max, or trinity_apu]
+    /// QEMU's -cpu, or a CPU model of Bochs [default: max without erms and fsrm, or trinity_apu]
     #[arg(long)]
     cpu: Option<String>,
     /// QEMU's -accel: tcg or kvm [default: tcg]
