@@ -20,6 +20,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -104,6 +105,10 @@ fn carry_out(request: &Request, payload: &[u8], output: &mut File) -> Result<()>
             (status, timed_out) = run(script, payload, Duration::from_millis(*timeout_ms), output)?;
         }
         Request::Put { path, mode } => {
+            if let Some(folder) = Path::new(path).parent() {
+                fs::create_dir_all(folder)
+                    .with_context(|| format!("create {}", folder.display()))?;
+            }
             fs::write(path, payload).with_context(|| format!("write {path}"))?;
             fs::set_permissions(path, fs::Permissions::from_mode(*mode))?;
         }
@@ -116,9 +121,22 @@ fn carry_out(request: &Request, payload: &[u8], output: &mut File) -> Result<()>
             );
             send(output, &Reply::Output { stream: 1 }, &contents)?;
         }
+        Request::Seed => seed(payload).context("mix in random numbers")?,
         Request::PowerOff => unreachable!("handled by the caller"),
     }
     send(output, &Reply::Done { status, timed_out, tsc_start, tsc_end: tsc() }, b"")
+}
+
+/// Mixes `random` into the kernel's pool, from which it takes a new key at once.
+fn seed(random: &[u8]) -> Result<()> {
+    /// `_IO('R', 7)`, random(4).
+    const RNDRESEEDCRNG: libc::c_ulong = 0x5207;
+    let mut pool = OpenOptions::new().write(true).open("/dev/urandom")?;
+    pool.write_all(random)?;
+    // SAFETY: the file is open, and this request has no argument.
+    let answer = unsafe { libc::ioctl(pool.as_raw_fd(), RNDRESEEDCRNG) };
+    anyhow::ensure!(answer == 0, "RNDRESEEDCRNG: {}", std::io::Error::last_os_error());
+    Ok(())
 }
 
 fn run(script: &str, stdin: &[u8], limit: Duration, output: &mut File) -> Result<(i32, bool)> {
@@ -128,8 +146,6 @@ fn run(script: &str, stdin: &[u8], limit: Duration, output: &mut File) -> Result
         .env_clear()
         .env("PATH", "/bin")
         .env("HOME", "/root")
-        // Words of the kernel's command line that are meant for the command under test.
-        .envs(std::env::vars().filter(|(name, _)| name.starts_with("KYOZON_")))
         .current_dir("/root");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     let mut child = command.spawn().context("start /bin/sh")?;

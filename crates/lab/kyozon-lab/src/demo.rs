@@ -8,7 +8,10 @@ mod unikernels;
 use crate::emulator::complaints;
 use crate::guest::Guest;
 use crate::kernels::{Kernel, SERIES};
-use crate::{batch, product, spec::Spec};
+use crate::{
+    batch, product,
+    spec::{Program, Spec},
+};
 use anyhow::{bail, ensure, Context, Result};
 use attack::{Attack, ATTACKS};
 use serde_json::Value;
@@ -192,8 +195,10 @@ impl Stage {
 /// The guest with module, monitor, probe and attacks.
 fn prepare(series: &str) -> Result<Spec> {
     let kernel = Kernel::fetch(series, "cloud", false)?;
-    let mut spec =
-        product::with_attacks(product::with_probe(product::install(Spec::new(&kernel))?)?)?;
+    let mut spec = product::with_attacks(product::with_probe(product::install(Spec::of(
+        Program::Qemu,
+        &kernel,
+    ))?)?)?;
     // The guest's clock counts instructions, so a busy machine shows the same times as an idle one.
     spec.devices.extend(batch::FIXED_CLOCK.map(String::from));
     spec.append("tsc=reliable").with_kernel_image()

@@ -1,5 +1,6 @@
 //! A running guest: commands and files, in both directions, over a virtio port.
 
+use crate::booted::State;
 use crate::deaf::{DeafCpu, Moment};
 use crate::emulator::{self, Control, Emulator};
 use crate::protocol::{self, receive, send, Reply, Request};
@@ -7,7 +8,7 @@ use crate::{cache, process, spec::Spec};
 use anyhow::{bail, ensure, Context, Result};
 use serde_json::json;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -93,23 +94,7 @@ impl Guest {
     }
 
     fn boot_once(spec: &Spec) -> Result<Self> {
-        let folder = cache::scratch()?;
-        let initrd = folder.path().join("initrd");
-        fs::write(&initrd, spec.initramfs(&CHANNEL)?.pack()).context("write the initramfs")?;
-        let listener =
-            UnixListener::bind(folder.path().join("agent")).context("create the agent's socket")?;
-        let mut command = emulator::qemu();
-        // On a busy host, Linux sees too few ticks in the moment in which it tries its timer, and panics.
-        let command_line = spec.command_line("no_timer_check");
-        command.args(emulator::arguments(spec, &initrd, &command_line)?);
-        command.args(["-serial", "file:ttyS0", "-serial", "file:ttyS1", "-serial", "file:ttyS2"]);
-        command.args(["-qmp", "unix:control,server=on,wait=off"]);
-        command.args(["-chardev", "socket,id=agent,path=agent", "-device", "virtio-serial-pci"]);
-        command.args(["-device", "virtserialport,chardev=agent,name=kyozon.agent"]);
-        if spec.one_host_cpu {
-            process::on_one_cpu(&mut command);
-        }
-        let mut emulator = Emulator::start(command, folder, spec.name())?;
+        let (mut emulator, listener) = start(spec, spec.initramfs(&CHANNEL)?.pack(), &[])?;
         let deadline = Instant::now() + spec.boot_limit;
         match greet(&listener, &mut emulator, deadline) {
             Ok((port, release, booted_tsc)) if release == spec.kernel.release => {
@@ -122,6 +107,48 @@ impl Guest {
                     .fail(&format!("it did not boot within {} s", spec.boot_limit.as_secs())))
             }
         }
+    }
+
+    /// Starts from `state`, which has none of `spec`'s files, and puts them into the guest.
+    pub(crate) fn resume(spec: &Spec, state: &State) -> Result<Self> {
+        let stream = format!("exec:exec cat {}", state.file.display());
+        let (mut emulator, listener) = start(spec, Vec::new(), &["-incoming", &stream])?;
+        let deadline = Instant::now() + spec.boot_limit;
+        let port = accept(&listener, &mut emulator, deadline)
+            .map_err(|_| emulator.fail("it did not start from a saved state"))?;
+        let mut guest = Self { emulator, port, booted_tsc: state.booted_tsc };
+        // Every guest of the state would draw the same random numbers.
+        let mut seed = [0; 32];
+        File::open("/dev/urandom")?.read_exact(&mut seed)?;
+        guest.ask(&Request::Seed, &seed, spec.boot_limit)?;
+        for (path, mode, contents) in &spec.files {
+            guest.put(path, *mode, contents)?;
+        }
+        Ok(guest)
+    }
+
+    /// Writes the state of the machine to the file `to`. The guest runs on in the meantime, and must not be used after.
+    pub(crate) fn save(&self, to: &Path) -> Result<()> {
+        let mut control = self.control()?;
+        control.execute("migrate-set-parameters", json!({ "max-bandwidth": 4u64 << 30 }))?;
+        let stream = format!("exec:exec cat >{}", to.display());
+        control.execute("migrate", json!({ "uri": stream }))?;
+        let deadline = Instant::now() + COMMAND_LIMIT;
+        loop {
+            let answer = control.execute("query-migrate", json!({}))?;
+            match answer["status"].as_str() {
+                Some("completed") => return Ok(()),
+                Some("failed" | "cancelled") => bail!("QEMU did not: {answer}"),
+                _ => ensure!(Instant::now() < deadline, "QEMU has not ended after a minute"),
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// QEMU's arguments for a guest of `spec`, but for its files.
+    pub(crate) fn arguments(spec: &Spec, initrd: &Path) -> Result<Vec<String>> {
+        // On a busy host, Linux sees too few ticks in the moment in which it tries its timer, and panics.
+        emulator::arguments(spec, initrd, &spec.command_line("no_timer_check"))
     }
 
     /// Runs a shell script, at most [`COMMAND_LIMIT`].
@@ -314,23 +341,53 @@ pub(crate) fn hello(from: &mut impl io::Read) -> Result<(String, u64)> {
     }
 }
 
+/// Starts QEMU, whose guest's channel will connect to the listener.
+fn start(spec: &Spec, initrd: Vec<u8>, more: &[&str]) -> Result<(Emulator, UnixListener)> {
+    let folder = cache::scratch()?;
+    let path = folder.path().join("initrd");
+    fs::write(&path, initrd).context("write the initramfs")?;
+    let listener =
+        UnixListener::bind(folder.path().join("agent")).context("create the agent's socket")?;
+    let mut command = emulator::qemu();
+    command.args(Guest::arguments(spec, &path)?).args(more);
+    command.args(["-serial", "file:ttyS0", "-serial", "file:ttyS1", "-serial", "file:ttyS2"]);
+    command.args(["-qmp", "unix:control,server=on,wait=off"]);
+    command.args(["-chardev", "socket,id=agent,path=agent", "-device", "virtio-serial-pci"]);
+    command.args(["-device", "virtserialport,chardev=agent,name=kyozon.agent"]);
+    if spec.one_host_cpu {
+        process::on_one_cpu(&mut command);
+    }
+    Ok((Emulator::start(command, folder, spec.name())?, listener))
+}
+
+/// Waits for the connection of the guest's channel.
+fn accept(
+    listener: &UnixListener,
+    emulator: &mut Emulator,
+    deadline: Instant,
+) -> Result<UnixStream> {
+    listener.set_nonblocking(true)?;
+    loop {
+        match listener.accept() {
+            Ok((port, _)) => {
+                port.set_nonblocking(false)?;
+                return Ok(port);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+        ensure!(emulator.ended()?.is_none() && Instant::now() < deadline, "no connection");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// Waits for the agent's connection and its first frame.
 fn greet(
     listener: &UnixListener,
     emulator: &mut Emulator,
     deadline: Instant,
 ) -> Result<(UnixStream, String, u64)> {
-    listener.set_nonblocking(true)?;
-    let mut port = loop {
-        match listener.accept() {
-            Ok((port, _)) => break port,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error.into()),
-        }
-        ensure!(emulator.ended()?.is_none() && Instant::now() < deadline, "no connection");
-        std::thread::sleep(Duration::from_millis(5));
-    };
-    port.set_nonblocking(false)?;
+    let mut port = accept(listener, emulator, deadline)?;
     port.set_read_timeout(Some(
         deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)),
     ))?;

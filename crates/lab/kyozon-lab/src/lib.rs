@@ -41,6 +41,7 @@
 pub mod batch;
 pub mod bench;
 pub mod bochs;
+pub mod booted;
 pub mod cache;
 pub mod deaf;
 pub mod demo;

@@ -9,7 +9,7 @@ use serde::{de::DeserializeOwned, Deserialize, Serialize};
 use std::io::{Read, Write};
 
 /// Version; add 1 when the meaning of a frame changes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Maximum length of a payload, in bytes.
 pub const MAX_PAYLOAD: usize = 64 << 20;
 const MAX_HEADER: usize = 64 << 10;
@@ -38,6 +38,8 @@ pub enum Request {
         /// Absolute path in the guest.
         path: String,
     },
+    /// Mixes the payload into the kernel's random numbers, of which the next ones depend on it.
+    Seed,
     /// Powers the machine off. There is no answer.
     PowerOff,
 }

@@ -40,6 +40,7 @@ pub mod typed;
 
 pub use guest::compile;
 
+use crate::booted::Booted;
 use crate::kernels::adopted_series;
 use crate::{bochs, process};
 use anyhow::{Context, Result};
@@ -208,8 +209,8 @@ impl Case {
             || files.map(|path| self.folder.join(path)).any(|path| file.starts_with(normal(&path)))
     }
 
-    /// Runs it. `nightly` also runs scenarios that need `nightly`.
-    pub fn run(&self, nightly: bool) -> Result<Ending> {
+    /// Runs it. `nightly` also runs scenarios that need `nightly`. Without `booted`, each guest boots itself.
+    pub fn run(&self, nightly: bool, booted: Option<&Booted>) -> Result<Ending> {
         for need in &self.description.needs {
             let missing = match need {
                 Need::Root => (!rustix::process::geteuid().is_root()).then_some("needs root"),
@@ -235,7 +236,7 @@ impl Case {
             Some(variant) if variant.kernel == ADOPTED => {
                 return Ok(Ending::Skipped("needs an adopted kernel: 'kyozon-lab adopt'"));
             }
-            Some(variant) => self.in_guest(variant)?,
+            Some(variant) => self.in_guest(variant, booted)?,
             None => self.on_host()?,
         }
         Ok(Ending::Passed)

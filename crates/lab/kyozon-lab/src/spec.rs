@@ -54,7 +54,7 @@ pub struct Spec {
 const CPU_OF_A_TEST: &str = "max,erms=off,fsrm=off";
 
 impl Spec {
-    /// A guest of a test with `program`, with what QEMU takes longest for turned off. A measurement has
+    /// A guest of a test or of the demo in `program`, with what QEMU takes longest for turned off. A measurement has
     /// [`Spec::new`].
     pub fn of(program: Program, kernel: &Kernel) -> Self {
         match program {
@@ -93,6 +93,12 @@ impl Spec {
             resets: false,
             aslr: true,
         }
+    }
+
+    /// Whether many tests have guests like this one, apart from its files.
+    pub(crate) fn is_common(&self) -> bool {
+        let Self { append, devices, modules, .. } = self;
+        append.trim().is_empty() && devices.is_empty() && modules.is_empty() && !self.resets
     }
 
     /// Sets the number of CPUs.

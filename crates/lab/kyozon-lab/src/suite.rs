@@ -17,6 +17,7 @@ mod tools;
 
 pub(crate) use tools::cargo;
 
+use crate::booted::Booted;
 use crate::deaf::DeafCpu;
 use crate::scenario::{cases, Case, Ending};
 use crate::stale::StaleBreakpoint;
@@ -200,6 +201,8 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         jobs.insert(first, Job::Library(library));
     }
     let beside = if cases.is_empty() { cpus } else { 1 };
+    // The nightly run also tests what differs from one boot to another.
+    let booted = if options.nightly { None } else { Some(Booted::new()?) };
     let started = started();
     let left = jobs::run(
         &jobs,
@@ -224,7 +227,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
                     let mut report = report.lock().unwrap_or_else(PoisonError::into_inner);
                     report.add_again(&case.name, error);
                 };
-                let outcome = once_more(|| case.run(options.nightly), again);
+                let outcome = once_more(|| case.run(options.nightly, booted.as_ref()), again);
                 let outcome = outcome.map(|ending| match ending {
                     Ending::Passed => one_passed(""),
                     Ending::Skipped(why) => skipped(why),

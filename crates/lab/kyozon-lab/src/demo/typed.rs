@@ -4,7 +4,10 @@ use crate::emulator::complaints;
 use crate::guest::Guest;
 use crate::kernels::Kernel;
 use crate::scenario::{typed, wasi_missing};
-use crate::{cache, process, product, spec::Spec};
+use crate::{
+    cache, process, product,
+    spec::{Program, Spec},
+};
 use anyhow::{ensure, Context, Result};
 use std::fs;
 use std::process::Command;
@@ -69,7 +72,7 @@ const WHOLE: &str = "integrity_check ok";
 pub fn show(series: &str) -> Result<()> {
     println!("\nTyped code on Linux {series}: programs run in kernel mode, once the kernel has checked them");
     let kernel = Kernel::fetch(series, "cloud", false)?;
-    let mut spec = product::install_typed(Spec::new(&kernel))?;
+    let mut spec = product::install_typed(Spec::of(Program::Qemu, &kernel))?;
     for (name, file) in typed::assemble(&cache::tree()?.join("tests/typed/programs"))? {
         spec = spec.file(&format!("/m/typed/{name}"), 0o644, file);
     }

@@ -2,6 +2,7 @@
 
 use super::description::{GuestPart, Isolation};
 use super::{typed, Case, Variant};
+use crate::booted::Booted;
 use crate::emulator::{complaints, keep_console};
 use crate::guest::{Ended, Guest, Output};
 use crate::kernels::Kernel;
@@ -17,17 +18,29 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::time::Duration;
 
+impl Variant {
+    /// The step's script with the variant's isolation, which `kyozon load` takes from its environment.
+    fn script(&self, run: &str) -> String {
+        match self.isolation {
+            Isolation::None => run.to_owned(),
+            Isolation::Vmm => format!("export KYOZON_ISOLATION=vmm\n{run}"),
+        }
+    }
+}
+
 impl Case {
     /// Boots the variant, runs the steps, then reads what the kernel and the cokernel printed.
     ///
     /// The error is a [`StaleBreakpoint`] if a guest shows one after its boot.
-    pub(super) fn in_guest(&self, variant: &Variant) -> Result<()> {
+    pub(super) fn in_guest(&self, variant: &Variant, booted: Option<&Booted>) -> Result<()> {
         let part = self.description.guest.as_ref().expect("a variant has a guest");
         let spec = self.spec(part, variant)?;
         match (part.deterministic, part.emulator) {
-            (true, emulator) => self.check(part, &self.twice(emulator, &spec)?),
-            (false, Program::Bochs) => self.check(part, &self.once(Program::Bochs, &spec)?.into()),
-            (false, Program::Qemu) => self.live(part, &spec),
+            (true, emulator) => self.check(part, &self.twice(emulator, &spec, variant)?),
+            (false, Program::Bochs) => {
+                self.check(part, &self.once(Program::Bochs, &spec, variant)?.into())
+            }
+            (false, Program::Qemu) => self.live(part, &spec, variant, booted),
         }
     }
 
@@ -60,11 +73,7 @@ impl Case {
             machine: part.machine.clone().unwrap_or(defaults.machine),
             cpu: part.cpu.clone().unwrap_or(defaults.cpu),
             accel: part.accel.clone().unwrap_or(defaults.accel),
-            append: match variant.isolation {
-                Isolation::None => part.append.clone(),
-                // The kernel passes words that it does not know to init as environment; kyozon reads it there.
-                Isolation::Vmm => format!("{} KYOZON_ISOLATION=vmm", part.append),
-            },
+            append: part.append.clone(),
             devices: part.devices.clone(),
             modules: part.modules.clone(),
             boot_limit: part.boot_limit.map_or(defaults.boot_limit, Duration::from_secs),
@@ -125,10 +134,16 @@ impl Case {
     }
 
     /// The steps one by one, in a guest that answers.
-    fn live(&self, part: &GuestPart, spec: &Spec) -> Result<()> {
-        let guest = Guest::boot(spec)?;
+    fn live(
+        &self,
+        part: &GuestPart,
+        spec: &Spec,
+        variant: &Variant,
+        booted: Option<&Booted>,
+    ) -> Result<()> {
+        let guest = booted.map_or_else(|| Guest::boot(spec), |booted| booted.guest(spec))?;
         let mut file = guest.console()?;
-        let outcome = self.steps(guest).and_then(|ended| self.check(part, &ended));
+        let outcome = self.steps(guest, variant).and_then(|ended| self.check(part, &ended));
         outcome.or_else(|error| {
             let mut console = Vec::new();
             file.read_to_end(&mut console).context("read the console")?;
@@ -142,15 +157,16 @@ impl Case {
         })
     }
 
-    fn steps(&self, mut guest: Guest) -> Result<Ended> {
+    fn steps(&self, mut guest: Guest, variant: &Variant) -> Result<Ended> {
         for step in &self.description.step {
             let limit = Duration::from_secs(step.expect.limit);
+            let script = variant.script(&step.run);
             if step.restarts {
-                guest.run_into_restart(&step.run, limit)?;
+                guest.run_into_restart(&script, limit)?;
                 continue;
             }
             let output = guest
-                .run_with(&step.run, limit, &step.monitor)
+                .run_with(&script, limit, &step.monitor)
                 .with_context(|| format!("step {:?}", step.run.lines().next().unwrap_or("")))?;
             step.expect.check(&step.run, &output)?;
         }
@@ -158,9 +174,10 @@ impl Case {
     }
 
     /// All steps in one run of a guest whose whole input is fixed before it starts.
-    fn once(&self, emulator: Program, spec: &Spec) -> Result<batch::Finished> {
+    fn once(&self, emulator: Program, spec: &Spec, variant: &Variant) -> Result<batch::Finished> {
         let steps = &self.description.step;
-        let scripts: Vec<&str> = steps.iter().map(|step| step.run.as_str()).collect();
+        let scripts: Vec<String> = steps.iter().map(|step| variant.script(&step.run)).collect();
+        let scripts: Vec<&str> = scripts.iter().map(String::as_str).collect();
         let limit =
             spec.boot_limit + Duration::from_secs(steps.iter().map(|s| s.expect.limit).sum());
         let finished = match emulator {
@@ -175,14 +192,14 @@ impl Case {
 
     /// Two runs must be equal in everything. On a loaded machine QEMU's timers now and then expire at another
     /// instruction; then a third run must equal one of the two.
-    fn twice(&self, emulator: Program, spec: &Spec) -> Result<Ended> {
-        let first = self.once(emulator, spec)?;
-        let second = self.once(emulator, spec)?;
+    fn twice(&self, emulator: Program, spec: &Spec, variant: &Variant) -> Result<Ended> {
+        let first = self.once(emulator, spec, variant)?;
+        let second = self.once(emulator, spec, variant)?;
         if first == second {
             return Ok(first.into());
         }
         eprintln!("{}: two runs differ, a third decides", self.name);
-        let third = self.once(emulator, spec)?;
+        let third = self.once(emulator, spec, variant)?;
         let counts = |run: &batch::Finished| -> Vec<u64> {
             std::iter::once(run.booted_tsc).chain(run.outputs.iter().map(Output::ticks)).collect()
         };

@@ -10,7 +10,7 @@ fn host_case(toml: &str) -> (tempfile::TempDir, Vec<Case>) {
 
 fn outcome(toml: &str) -> String {
     let (_tests, cases) = host_case(toml);
-    match cases[0].run(false) {
+    match cases[0].run(false, None) {
         Ok(ending) => format!("{ending:?}"),
         Err(error) => format!("{error:#}"),
     }
@@ -143,7 +143,7 @@ fn adopted_kernels_are_run_each_or_skipped() {
     let mut case = cases.remove(0);
     case.variant = Some(variant);
     assert_eq!(
-        case.run(true).unwrap(),
+        case.run(true, None).unwrap(),
         Ending::Skipped("needs an adopted kernel: 'kyozon-lab adopt'")
     );
 }
