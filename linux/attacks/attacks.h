@@ -41,6 +41,7 @@ extern struct attack hook_netfilter, hook_packet, hook_keyboard, hook_notifier;
 extern struct attack hook_format, hook_timer, hook_work, hook_thread;
 extern struct attack hook_kprobe, hook_kretprobe, hook_ftrace, hook_tracepoint;
 extern struct attack hook_breakpoint, hook_input, hook_direct;
+extern struct attack hook_return, hook_saved, hook_static_call, hook_graph, hook_poked;
 extern struct attack gain_root, gain_kernels, gain_written, lift_filter;
 extern struct attack redirect_program, redirect_call, lift_protection;
 extern struct attack hook_seq, hook_proc, hook_directory, hook_terminal;

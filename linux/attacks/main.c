@@ -49,6 +49,7 @@ static struct attack *const attacks[] = {
 	&hook_format, &hook_timer, &hook_work, &hook_thread,
 	&hook_kprobe, &hook_kretprobe, &hook_ftrace, &hook_tracepoint,
 	&hook_breakpoint, &hook_input, &hook_direct,
+	&hook_return, &hook_saved, &hook_static_call, &hook_graph, &hook_poked,
 	&gain_root, &gain_kernels, &gain_written, &lift_filter,
 	&redirect_program, &redirect_call, &lift_protection,
 	&hook_seq, &hook_proc, &hook_directory, &hook_terminal,

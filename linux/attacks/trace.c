@@ -296,8 +296,9 @@ static void direct_undo(struct attack *attack)
 #if LINUX_VERSION_CODE < KERNEL_VERSION(6, 4, 0)
 	unregister_ftrace_direct_multi(&direct_user, (unsigned long)at_entry);
 #else
-	unregister_ftrace_direct(&direct_user, (unsigned long)at_entry, true);
+	unregister_ftrace_direct(&direct_user, (unsigned long)at_entry, false);
 #endif
+	ftrace_set_filter(&direct_user, NULL, 0, 1);
 	synchronize_rcu_tasks();
 }
 

@@ -481,7 +481,10 @@ impl HookCheck {
                 }
                 Finding {
                     what: SENSITIVE.into(),
-                    symbol: nearby(key.function),
+                    symbol: match key.function {
+                        0 => "all functions".into(),
+                        function => nearby(function),
+                    },
                     found: format!(
                         "by {}, which can change {}",
                         source.symbol(kernel, key.object),
