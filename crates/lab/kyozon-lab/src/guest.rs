@@ -4,7 +4,8 @@ use crate::booted::State;
 use crate::deaf::{DeafCpu, Moment};
 use crate::emulator::{self, Control, Emulator};
 use crate::protocol::{self, receive, send, Reply, Request};
-use crate::{cache, process, spec::Spec};
+use crate::spec::{started_cpus, Spec};
+use crate::{cache, process};
 use anyhow::{bail, ensure, Context, Result};
 use serde_json::json;
 use std::fs::{self, File};
@@ -147,6 +148,13 @@ impl Guest {
 
     /// QEMU's arguments for a guest of `spec`, but for its files.
     pub(crate) fn arguments(spec: &Spec, initrd: &Path) -> Result<Vec<String>> {
+        let started = started_cpus(&spec.kernel.series, spec.smp, &spec.devices);
+        ensure!(
+            started == spec.smp,
+            "Linux {} does not start {} CPUs by the instruction clock (-icount): give it {started}",
+            spec.kernel.series,
+            spec.smp
+        );
         // On a busy host, Linux sees too few ticks in the moment in which it tries its timer, and panics.
         emulator::arguments(spec, initrd, &spec.command_line("no_timer_check"))
     }

@@ -42,7 +42,7 @@ pub use guest::compile;
 
 use crate::booted::Booted;
 use crate::kernels::adopted_series;
-use crate::{bochs, process};
+use crate::{bochs, process, spec::started_cpus};
 use anyhow::{Context, Result};
 use description::{Description, GuestPart, Isolation, Need};
 use std::path::{Component, Path, PathBuf};
@@ -89,12 +89,13 @@ impl Variant {
         let mut all = Vec::new();
         for (i, kernel) in kernels.iter().enumerate() {
             for (j, cpus) in guest.smp.iter().enumerate() {
+                let cpus = started_cpus(kernel, *cpus, &guest.devices);
                 for (k, (isolation, nightly_only)) in isolations.iter().enumerate() {
                     let in_half = full || (i + j + k).is_multiple_of(2);
                     let nightly_only =
                         *nightly_only || guest.nightly_kernels.contains(kernel) || !in_half;
                     let (kernel, isolation) = (kernel.clone(), *isolation);
-                    all.push(Self { kernel, cpus: *cpus, isolation, nightly_only });
+                    all.push(Self { kernel, cpus, isolation, nightly_only });
                 }
             }
         }

@@ -53,6 +53,19 @@ pub struct Spec {
 /// QEMU's `-cpu` of a test: TCG stores and copies byte by byte if Linux uses `rep stosb` and `rep movsb`.
 const CPU_OF_A_TEST: &str = "max,erms=off,fsrm=off";
 
+/// How many of its `cpus` a kernel of `series` starts with these arguments for QEMU: docs/emulators.md.
+pub(crate) fn started_cpus(series: &str, cpus: u32, devices: &[String]) -> u32 {
+    let by_instructions = devices.iter().any(|argument| argument == "-icount");
+    let version = series
+        .split_once('.')
+        .and_then(|(major, minor)| Some((major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?)));
+    if by_instructions && version.is_some_and(|version| version < (6, 5)) {
+        1
+    } else {
+        cpus
+    }
+}
+
 impl Spec {
     /// A guest of a test or of the demo in `program`, with what QEMU takes longest for turned off. A measurement has
     /// [`Spec::new`].
@@ -165,5 +178,22 @@ impl Spec {
             archive.file(path, *mode, contents.clone())?;
         }
         Ok(archive)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_kernel_has_one_cpu_by_the_instruction_clock() {
+        let clock = ["-icount".to_owned(), "shift=0".to_owned()];
+        let started = |series, devices| started_cpus(series, 2, devices);
+        assert_eq!((started("6.1", &clock), started("6.1", &[])), (1, 2));
+        assert_eq!(
+            (started("6.12", &clock), started("6.5", &clock), started("7.0", &clock)),
+            (2, 2, 2)
+        );
+        assert_eq!(started("adopted", &clock), 2);
     }
 }

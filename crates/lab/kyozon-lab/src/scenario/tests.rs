@@ -65,6 +65,8 @@ fn each_property_is_in_the_daily_run() {
     let one = "nightly-kernels = ['6.1']\nisolation = ['none', 'vmm']";
     assert_eq!(daily(one), ["[6.12, 1 CPU]", "[6.12, 1 CPU, vmm]"]);
     assert_eq!(daily(&format!("smp = [1, 2]\n{one}")), ["[6.12, 1 CPU]", "[6.12, 2 CPUs, vmm]"]);
+    let by_instructions = "smp = [2]\ndevices = ['-icount', 'shift=0']";
+    assert_eq!(daily(by_instructions), ["[6.12, 2 CPUs]", "[6.1, 1 CPU]"]);
 }
 
 #[test]
