@@ -2,7 +2,7 @@
 # ordinary changes for SECONDS, after which the repair must stand, and nothing else have happened.
 . /lib.sh
 insmod /m/kyozon-attacks.ko 2>/dev/null
-kyozon load --budget 2000 >/dev/null || exit 1
+kyozon load >/dev/null || exit 1
 wait_for_line 'monitoring Linux' || exit 1
 target run /tmp/target </dev/null >/dev/null 2>&1 &
 process=$!
