@@ -50,7 +50,7 @@ pub fn compiler(name: &str, words: &[OsString]) -> Error {
 }
 
 /// A program beside this one, or in the folder of an installation.
-fn find(name: &str) -> Result<PathBuf, Error> {
+pub fn find(name: &str) -> Result<PathBuf, Error> {
     let own = env::current_exe().unwrap_or_default();
     let beside = |folder: &str| own.parent().map(|parent| parent.join(folder).join(name));
     [beside("../lib/kyozon"), beside(".")]

@@ -31,6 +31,12 @@
 //!    registers, because their effect differs between backends. It SHOULD take the processor's features from
 //!    [`GuestBoot::features`], not from `cpuid`.
 //!
+//! An image can be the *host* of a *program*, which is part of the guest's image from then on. A program MUST be an
+//! ELF64 file for x86-64 of type `ET_DYN` without an interpreter, whose note with the name `Kyozon` and the type
+//! [`NOTE_SEAM`] has the 4 bytes [`SEAM_VERSION`]. The tender adds [`GUEST_PROGRAM_BASE`] to its addresses, and then
+//! rule 2 holds for host and program together; nothing else of the program is relocated. The file's header MUST lie in
+//! its first segment. The host, not the program, gets the first instruction, and finds [`GuestBoot::program`].
+//!
 //! A tender MUST refuse every other image before its first instruction. It MAY ignore sections and symbols. If an image
 //! has symbols, the tender SHOULD name functions in a crash report.
 //!
@@ -190,7 +196,7 @@ pub use region::{
 };
 
 /// Version of this interface.
-pub const UNIKERNEL_VERSION: u32 = 6;
+pub const UNIKERNEL_VERSION: u32 = 7;
 
 /// Maximum number of peers in a group: a set of peers is one word of 64 bits.
 pub const MAX_PEERS: usize = 64;

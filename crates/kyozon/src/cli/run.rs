@@ -9,6 +9,9 @@ use kyozon_tender::options::RegionOption;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The image that is the host of a program.
+const HOST: &str = "posix.elf";
+
 /// Where a unikernel runs.
 #[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
 pub enum Backend {
@@ -23,7 +26,7 @@ pub enum Backend {
 /// Image, resources and limits of a run.
 #[derive(Debug, Args)]
 pub struct RunOptions {
-    /// The image
+    /// The image, or a program of kyozon cc
     pub image: PathBuf,
     /// Where the guests run
     #[arg(long, value_enum, default_value = "auto", env = "KYOZON_BACKEND")]
@@ -74,6 +77,9 @@ pub struct RunOptions {
     /// Print a summary as one line of JSON on standard error at the end
     #[arg(long)]
     pub json: bool,
+    /// A string of the guests' environment; without =VALUE, this command's own value
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
+    pub env: Vec<String>,
     /// Arguments for the guests
     #[arg(last = true, value_name = "ARGS")]
     pub arguments: Vec<String>,
@@ -85,6 +91,7 @@ impl RunOptions {
         use kyozon_tender::options;
         options::Options {
             image: self.image.clone(),
+            host: crate::library::find(HOST).unwrap_or_else(|_| HOST.into()),
             backend: match self.backend {
                 Backend::Auto => None,
                 Backend::Kvm => Some(options::Backend::Kvm),
@@ -106,7 +113,19 @@ impl RunOptions {
             threads: self.threads.map(Into::into),
             pin: self.pin.clone(),
             arguments: self.arguments.clone(),
+            environment: self.env.clone(),
         }
+    }
+}
+
+fn variable(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some(("", _)) => Err("a variable needs a name".into()),
+        Some(_) => Ok(text.into()),
+        None => match std::env::var(text) {
+            Ok(value) => Ok(format!("{text}={value}")),
+            Err(_) => Err(format!("this command has no variable {text}: give {text}=VALUE")),
+        },
     }
 }
 

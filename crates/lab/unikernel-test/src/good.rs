@@ -4,7 +4,7 @@ use crate::Case;
 use alloc::{collections::BTreeMap, format, string::String, vec, vec::Vec};
 use core::arch::asm;
 use core::time::Duration;
-use kyozon_abi::unikernel::{FEATURE_AVX2, FEATURE_FSGSBASE, MAX_STATUS};
+use kyozon_abi::unikernel::{FEATURE_AVX2, FEATURE_FSGSBASE};
 use kyozon_unikernel::{arguments, boot, clock, console, println, sleep, system};
 
 pub const CASES: &[Case] = &[
@@ -20,7 +20,6 @@ pub const CASES: &[Case] = &[
     ("arguments", words),
     ("panic", panic),
     ("deep-panic", deep_panic),
-    ("exit-high", exit_high),
 ];
 
 static mut DATA: [u64; 1024] = [7; 1024];
@@ -247,8 +246,4 @@ fn deeper(left: u32) -> u32 {
 
 fn deep_panic() {
     println!("{}", deeper(5));
-}
-
-fn exit_high() {
-    kyozon_unikernel::exit(MAX_STATUS as u8 + 1);
 }

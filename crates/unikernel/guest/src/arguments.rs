@@ -1,13 +1,24 @@
-//! The guest's arguments: the words after `--` in `kyozon run`.
+//! The guest's arguments, the words after `--` in `kyozon run`, and its environment.
 
 use crate::start::own_boot;
 
 /// The arguments, in order.
 pub fn arguments() -> impl Iterator<Item = &'static [u8]> {
-    let (area, count) = (own_boot().arguments, own_boot().argument_count as usize);
+    all().take(own_boot().argument_count as usize)
+}
+
+/// Arguments and environment.
+fn all() -> impl Iterator<Item = &'static [u8]> {
+    let area = own_boot().arguments;
     // SAFETY: the tender mapped these pages, with the length that the boot block says, and they never change.
     let bytes = unsafe { core::slice::from_raw_parts(area.base as *const u8, area.bytes as usize) };
-    split(bytes).take(count)
+    split(bytes)
+}
+
+/// The environment, in order: each is `NAME=VALUE`.
+pub fn environment() -> impl Iterator<Item = &'static [u8]> {
+    let boot = own_boot();
+    all().skip(boot.argument_count as usize).take(boot.environment_count as usize)
 }
 
 /// The arguments that are UTF-8, in order. Others are left out.

@@ -2,17 +2,27 @@
 
 use crate::raw;
 use core::fmt::{self, Write};
-use kyozon_abi::unikernel::ASK_CONSOLE;
+use kyozon_abi::unikernel::{ASK_CONSOLE, STREAM_ERROR, STREAM_OUTPUT};
 
 /// Bytes that are collected before a hypercall, as hypercalls are slow.
 const BUFFER: usize = 512;
 
 /// Writes bytes to the console, unchanged.
-pub fn write(mut bytes: &[u8]) {
+pub fn write(bytes: &[u8]) {
+    write_to(STREAM_OUTPUT, bytes);
+}
+
+/// Writes bytes to standard error, unchanged.
+pub fn write_error(bytes: &[u8]) {
+    write_to(STREAM_ERROR, bytes);
+}
+
+fn write_to(stream: u64, mut bytes: &[u8]) {
     while !bytes.is_empty() {
         // SAFETY: the tender reads these bytes.
-        let written =
-            unsafe { raw::hypercall(ASK_CONSOLE, &[bytes.as_ptr() as u64, bytes.len() as u64]) };
+        let written = unsafe {
+            raw::hypercall(ASK_CONSOLE, &[bytes.as_ptr() as u64, bytes.len() as u64, stream])
+        };
         match written {
             Ok(written) if written > 0 => bytes = bytes.get(written as usize..).unwrap_or(&[]),
             // There is no place to report an error.

@@ -132,6 +132,16 @@ unsafe impl GlobalAlloc for Heap {
 #[global_allocator]
 static HEAP: Heap = Heap { lock: RawMutex::new(), talc: UnsafeCell::new(Talc::new(Manual)) };
 
+/// Gives more memory to the allocator. False if a machine died inside it.
+///
+/// # Safety
+///
+/// Nothing else uses this memory from now on.
+pub unsafe fn extend(address: usize, bytes: usize) -> bool {
+    // SAFETY: the caller's promise.
+    HEAP.with(|talc| unsafe { talc.claim(address as *mut u8, bytes) }.is_some()).unwrap_or(false)
+}
+
 /// Gives the heap's memory to the allocator, before anything is allocated.
 ///
 /// # Safety

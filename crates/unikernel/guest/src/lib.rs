@@ -46,6 +46,7 @@ pub mod console;
 pub mod device;
 mod error;
 pub mod net;
+pub mod peer;
 pub mod private;
 mod queue;
 mod raw;

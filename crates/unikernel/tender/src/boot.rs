@@ -4,7 +4,7 @@ use crate::error::{ensure, Context, Result};
 use crate::group::Group;
 use crate::layout::{system, Layout};
 use crate::memory::system_address;
-use crate::options::{Backend, Options};
+use crate::options::Backend;
 use crate::peer::Peer;
 use crate::{kvm, process, wire};
 use kyozon_abi::unikernel::*;
@@ -39,14 +39,15 @@ pub fn read(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The arguments in the form that the guest reads: one after the other, each with a zero byte at its end.
+/// The arguments and the environment in the form that the guest reads: one after the other, each with a zero byte at
+/// its end.
 ///
 /// # Errors
 ///
 /// They do not fit into the guest's page range for arguments.
-pub fn arguments(options: &Options) -> Result<Vec<u8>> {
+pub fn arguments(words: &[String], environment: &[String]) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    for argument in &options.arguments {
+    for argument in words.iter().chain(environment) {
         bytes.extend(argument.bytes());
         bytes.push(0);
     }
@@ -54,7 +55,7 @@ pub fn arguments(options: &Options) -> Result<Vec<u8>> {
     ensure!(
         Options,
         bytes.len() as u64 <= max,
-        "the arguments have more than {}K: pass fewer",
+        "arguments and environment have more than {}K: pass fewer",
         max >> 10
     );
     Ok(bytes)
@@ -70,10 +71,14 @@ pub struct Boot {
     pub arguments: Vec<u8>,
     /// Number of arguments.
     pub argument_count: usize,
+    /// Number of strings of the environment behind them.
+    pub environment_count: usize,
     /// Maximum number of peers at the same time.
     pub limit: usize,
     /// Whether guests can spawn peers.
     pub spawn: bool,
+    /// Number of CPUs that the tender may use.
+    pub cpus: usize,
 }
 
 impl Boot {
@@ -86,7 +91,7 @@ impl Boot {
         mapped: &[SharedRegion],
     ) -> Result<()> {
         let Peer { memory, space, generation, .. } = peer;
-        let Layout { image, stack, tls, heap, thread, argument, .. } = memory.layout;
+        let Layout { image, stack, tls, heap, thread, argument, program, .. } = memory.layout;
         let (hypercall, doorbell) = match self.backend {
             Backend::Kvm => (kvm::DOOR, kvm::DOORBELL),
             Backend::Process => (process::DOOR, process::DOORBELL),
@@ -127,6 +132,10 @@ impl Boot {
             peer_table: system_address(system::PEERS),
             generation: *generation,
             limit: self.limit as u32,
+            program: Area { base: program.base, bytes: program.bytes },
+            program_entry: program.entry,
+            cpus: self.cpus as u32,
+            environment_count: self.environment_count as u32,
         };
         wire::put_boot(&memory.block, system::BOOT, boot)
     }

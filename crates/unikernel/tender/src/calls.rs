@@ -10,6 +10,9 @@ use kyozon_abi::unikernel::*;
 use rustix::rand::{getrandom, GetRandomFlags};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+/// What takes a guest's output: the bytes, and whether they are for the error stream.
+pub type Console<'c> = dyn FnMut(&[u8], bool) + 'c;
+
 /// Maximum bytes of one write to the console.
 const CONSOLE_BYTES: u64 = 64 << 10;
 /// Maximum bytes of a panic's message.
@@ -48,12 +51,12 @@ impl From<i64> for Refusal {
 /// The refusal of a call, with `ERROR_*`.
 struct Refusal(i64);
 
-/// Answers the call in a peer's call block. `console` receives what the guest writes to its console.
+/// Answers the call in a peer's call block. `console` receives what the guest writes, and whether to the error stream.
 ///
 /// # Errors
 ///
 /// The peer is gone, or the tender cannot access the call block.
-pub fn answer(group: &Group, peer: usize, console: &mut dyn FnMut(&[u8])) -> Result<Outcome> {
+pub fn answer(group: &Group, peer: usize, console: &mut Console<'_>) -> Result<Outcome> {
     let Some(caller) = group.peers.table.get(peer) else {
         bail!(Internal, "a peer that is gone made a call")
     };
@@ -94,8 +97,8 @@ fn arity(number: u64) -> Option<usize> {
         ASK_PARK | ASK_REGION_UNMAP => 1,
         ASK_DEVICE | ASK_QUEUE_STOP | ASK_QUEUE_STATE => 2,
         ASK_QUEUE_START => 6,
-        ASK_CONSOLE | ASK_RANDOM | ASK_DISCARD | ASK_END | ASK_REGION_MAP | ASK_REGION_REVOKE => 2,
-        ASK_REGION_OPEN | ASK_REGION_GRANT | ASK_RENDEZVOUS => 3,
+        ASK_RANDOM | ASK_DISCARD | ASK_END | ASK_REGION_MAP | ASK_REGION_REVOKE => 2,
+        ASK_CONSOLE | ASK_REGION_OPEN | ASK_REGION_GRANT | ASK_RENDEZVOUS => 3,
         ASK_REGION_CREATE => 4,
         ASK_SPAWN => 5,
         _ => return None,
@@ -108,7 +111,7 @@ fn dispatch(
     peer: usize,
     memory: &Memory,
     call: &CallBlock,
-    console: &mut dyn FnMut(&[u8]),
+    console: &mut Console<'_>,
 ) -> Result<u64, Refusal> {
     let [a, b, c, d, e, _] = call.arguments;
     let arity = arity(call.number).ok_or(ERROR_CALL)?;
@@ -116,10 +119,11 @@ fn dispatch(
         return Err(Refusal(ERROR_ARGUMENT));
     }
     let answer: Answer = match call.number {
+        ASK_CONSOLE if c > STREAM_ERROR => Err(ERROR_ARGUMENT),
         ASK_CONSOLE => {
             let mut text = vec![0; b.min(CONSOLE_BYTES) as usize];
             memory.read(a, &mut text)?;
-            console(&text);
+            console(&text, c == STREAM_ERROR);
             Ok(text.len() as u64)
         }
         ASK_PARK => Ok(u64::from(group.peers.park(peer, a))),
@@ -215,7 +219,7 @@ mod tests {
         let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         memory.put_system(system::CALL, &bytes).unwrap();
         let mut output = Vec::new();
-        let outcome = answer(group, 0, &mut |text| output.extend_from_slice(text)).unwrap();
+        let outcome = answer(group, 0, &mut |text, _| output.extend_from_slice(text)).unwrap();
         let result = i64::from_le_bytes(memory.get_system(system::CALL + 56));
         (outcome, result, output)
     }
@@ -234,8 +238,8 @@ mod tests {
         assert_eq!(ask(&group, ASK_CONSOLE, &[at, 5]), (Outcome::Continue, 5, b"hello".to_vec()));
         assert_eq!(result(&group, ASK_CONSOLE, &[at, 100_000]), CONSOLE_BYTES as i64);
         for with_owner in [false, true] {
-            let exit = Outcome::Exit { status: 119, with_owner };
-            assert_eq!(ask(&group, ASK_EXIT, &[119, with_owner.into()]).0, exit);
+            let exit = Outcome::Exit { status: 255, with_owner };
+            assert_eq!(ask(&group, ASK_EXIT, &[255, with_owner.into()]).0, exit);
         }
         assert_eq!(ask(&group, ASK_PANIC, &[at, 5]).0, Outcome::Panic("hello".into()));
         assert_eq!(result(&group, ASK_PARK, &[0]), 1);
@@ -281,7 +285,7 @@ mod tests {
         // Memory that can be read but not written.
         assert_eq!(result(&group, ASK_RANDOM, &[text, 8]), ERROR_ADDRESS);
         assert_eq!(result(&group, ASK_RANDOM, &[GUEST_HEAP_BASE, u64::MAX]), ERROR_ARGUMENT);
-        assert_eq!(result(&group, ASK_EXIT, &[120]), ERROR_ARGUMENT);
+        assert_eq!(result(&group, ASK_EXIT, &[256]), ERROR_ARGUMENT);
         assert_eq!(result(&group, ASK_EXIT, &[0, 2]), ERROR_ARGUMENT);
         assert_eq!(result(&group, ASK_PARK, &[0, 1]), ERROR_ARGUMENT);
         for number in [0, 11, 15, 23, 1 << 32 | 1, u64::MAX] {

@@ -4,12 +4,12 @@
 //! The bytes are untrusted. [`at`] reads every structure and checks bounds; sums are checked for overflow; the numbers
 //! of segments and symbols are limited. This module has no unsafe code: the crate `object` describes the structures.
 
-use crate::error::{bail, ensure, Error, Result};
+use crate::error::{ensure, Error, Result};
 use kyozon_abi::unikernel::*;
 use object::elf::{
     FileHeader64, NoteHeader64, ProgramHeader64, SectionHeader64, Sym64, ELFCLASS64, ELFDATA2LSB,
-    EM_X86_64, ET_EXEC, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, PT_NOTE, PT_TLS, SHT_SYMTAB,
-    STT_FUNC, STT_NOTYPE,
+    EM_X86_64, ET_DYN, ET_EXEC, PF_W, PF_X, PT_DYNAMIC, PT_INTERP, PT_LOAD, PT_NOTE, PT_TLS,
+    SHT_SYMTAB, STT_FUNC, STT_NOTYPE,
 };
 use object::pod::{self, Pod};
 use object::{LittleEndian as LE, U32};
@@ -58,6 +58,17 @@ pub struct Tls {
     pub align: u64,
 }
 
+/// A program in an image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Program {
+    /// First page.
+    pub base: u64,
+    /// Bytes up to the end of the last page.
+    pub bytes: u64,
+    /// Address of the first instruction.
+    pub entry: u64,
+}
+
 /// A valid image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
@@ -67,6 +78,8 @@ pub struct Image {
     pub entry: u64,
     /// Template of thread-local data.
     pub tls: Tls,
+    /// The program of which it is the host; empty without one.
+    pub program: Program,
 }
 
 /// The structure at the offset `at`.
@@ -130,11 +143,119 @@ pub fn parse(file: &[u8]) -> Result<Image> {
     ensure!(Image, !linked, "{other}");
     let fixed = head.e_type.get(LE) == ET_EXEC;
     ensure!(Image, fixed, "{other}: it is not linked at a fixed address");
-    check_version(file, of_type(PT_NOTE).copied())?;
+    let built = note(file, of_type(PT_NOTE).copied(), NOTE_VERSION)?;
+    let built = built.ok_or_else(|| {
+        Error::Image("the image is not a unikernel: it has no note named Kyozon".into())
+    })?;
+    ensure!(
+        Image,
+        built == UNIKERNEL_VERSION,
+        "the image was built for version {built} of the guest interface instead of {UNIKERNEL_VERSION}: rebuild it"
+    );
 
+    let segments = segments(file, of_type(PT_LOAD).copied(), 0)?;
+    let private: u64 = segments.iter().filter(|s| s.private).map(|s| s.bytes).sum();
+    ensure!(
+        Image,
+        private <= MAX_PRIVATE_BYTES,
+        "private segments have more than {}M",
+        MAX_PRIVATE_BYTES >> 20
+    );
+    let entry = head.e_entry.get(LE);
+    check_entry(&segments, entry)?;
+
+    let mut templates = of_type(PT_TLS);
+    let tls = templates.next().map(|header| tls(file, header)).transpose()?.unwrap_or_default();
+    ensure!(
+        Image,
+        templates.next().is_none(),
+        "the image has more than one segment of thread-local data"
+    );
+    Ok(Image { segments, entry, tls, program: Program::default() })
+}
+
+/// Whether the file is a program that needs a host image. Other files are for [`parse`].
+pub fn is_program(file: &[u8]) -> bool {
+    let seam = || {
+        let head: &FileHeader64<LE> = at(file, 0)?;
+        let notes = headers(file, head)?;
+        note(file, notes.into_iter().filter(|h| h.p_type.get(LE) == PT_NOTE), NOTE_SEAM)
+    };
+    file.starts_with(b"\x7fELF") && seam().is_ok_and(|seam| seam.is_some())
+}
+
+impl Image {
+    /// Makes this image, of the first `host` bytes of `file`, the host of the program behind them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Image`] names the first rule that the program breaks.
+    pub fn with_program(mut self, file: &[u8], host: usize) -> Result<Self> {
+        let program = file.get(host..).unwrap_or_default();
+        let head: &FileHeader64<LE> = at(program, 0)?;
+        let kind = (head.e_ident.class, head.e_ident.data, head.e_machine.get(LE));
+        ensure!(
+            Image,
+            kind == (ELFCLASS64, ELFDATA2LSB, EM_X86_64) && head.e_type.get(LE) == ET_DYN,
+            "this is not a position-independent program for x86-64"
+        );
+        let headers = headers(program, head)?;
+        let of_type = |wanted| headers.iter().filter(move |h| h.p_type.get(LE) == wanted).copied();
+        ensure!(Image, of_type(PT_INTERP).next().is_none(), "the program is not static");
+        let built = note(program, of_type(PT_NOTE), NOTE_SEAM)?.unwrap_or_default();
+        ensure!(
+            Image,
+            built == SEAM_VERSION,
+            "the program was linked for version {built} of its host's interface instead of {SEAM_VERSION}: link it with \
+             kyozon cc again"
+        );
+        let mut own = segments(program, of_type(PT_LOAD), GUEST_PROGRAM_BASE)?;
+        let entry = head.e_entry.get(LE).wrapping_add(GUEST_PROGRAM_BASE);
+        check_entry(&own, entry)?;
+        let (first, last) = (own[0].clone(), own[own.len() - 1].pages().end);
+        ensure!(
+            Image,
+            first.base == GUEST_PROGRAM_BASE && first.file.start == 0,
+            "the program's first segment does not begin with the file's header"
+        );
+        let ends = self.segments.last().map_or(0, |s| s.pages().end);
+        ensure!(Image, ends <= GUEST_PROGRAM_BASE, "the host image is too large");
+        let base = GUEST_PROGRAM_BASE;
+        self.program = Program { base, bytes: last - base, entry };
+        for segment in &mut own {
+            segment.file = segment.file.start + host..segment.file.end + host;
+            // What is private to a host's threads is the host's.
+            segment.private = false;
+        }
+        self.segments.append(&mut own);
+        ensure!(
+            Image,
+            self.segments.len() <= MAX_SEGMENTS,
+            "the image has more than {MAX_SEGMENTS} segments"
+        );
+        Ok(self)
+    }
+}
+
+fn check_entry(segments: &[Segment], entry: u64) -> Result<()> {
+    let holds_entry = |s: &Segment| s.execute && (s.base..s.base + s.bytes).contains(&entry);
+    ensure!(
+        Image,
+        segments.iter().any(holds_entry),
+        "the entry point {entry:#x} is not in executable memory"
+    );
+    Ok(())
+}
+
+/// The loadable segments that have memory, sorted by address; at least one. `bias` is added to each address.
+fn segments<'a>(
+    file: &[u8],
+    headers: impl Iterator<Item = &'a Header>,
+    bias: u64,
+) -> Result<Vec<Segment>> {
     let mut segments = Vec::new();
-    for header in of_type(PT_LOAD).filter(|h| h.p_memsz.get(LE) != 0) {
-        segments.push(segment(file, header)?);
+    for header in headers.filter(|h| h.p_memsz.get(LE) != 0) {
+        segments.push(segment(file, header, bias)?);
         ensure!(
             Image,
             segments.len() <= MAX_SEGMENTS,
@@ -153,33 +274,13 @@ pub fn parse(file: &[u8]) -> Result<Image> {
             pair[1].base
         );
     }
-    let private: u64 = segments.iter().filter(|s| s.private).map(|s| s.bytes).sum();
-    ensure!(
-        Image,
-        private <= MAX_PRIVATE_BYTES,
-        "private segments have more than {}M",
-        MAX_PRIVATE_BYTES >> 20
-    );
-    let entry = head.e_entry.get(LE);
-    let holds_entry = |s: &&Segment| s.execute && (s.base..s.base + s.bytes).contains(&entry);
-    ensure!(
-        Image,
-        segments.iter().any(|s| holds_entry(&s)),
-        "the entry point {entry:#x} is not in executable memory"
-    );
-
-    let mut templates = of_type(PT_TLS);
-    let tls = templates.next().map(|header| tls(file, header)).transpose()?.unwrap_or_default();
-    ensure!(
-        Image,
-        templates.next().is_none(),
-        "the image has more than one segment of thread-local data"
-    );
-    Ok(Image { segments, entry, tls })
+    Ok(segments)
 }
 
-fn segment(file: &[u8], header: &Header) -> Result<Segment> {
-    let (base, bytes) = (header.p_vaddr.get(LE), header.p_memsz.get(LE));
+fn segment(file: &[u8], header: &Header, bias: u64) -> Result<Segment> {
+    let bytes = header.p_memsz.get(LE);
+    let base = header.p_vaddr.get(LE).checked_add(bias);
+    let base = base.ok_or_else(|| Error::Image("the address of a segment overflows".into()))?;
     let (file_bytes, flags) = (header.p_filesz.get(LE), header.p_flags.get(LE).0);
     let end = base.checked_add(bytes).filter(|end| *end <= GUEST_IMAGE_END);
     ensure!(
@@ -222,8 +323,12 @@ fn tls(file: &[u8], header: &Header) -> Result<Tls> {
     Ok(Tls { file, bytes, align })
 }
 
-/// Compares the interface version in the image's note with the tender's.
-fn check_version<'a>(file: &[u8], headers: impl Iterator<Item = &'a Header>) -> Result<()> {
+/// The 4 bytes of the note with the name `Kyozon` and this type; `None` if there is no such note.
+fn note<'a>(
+    file: &[u8],
+    headers: impl Iterator<Item = &'a Header>,
+    kind: u32,
+) -> Result<Option<u32>> {
     for header in headers {
         let (offset, bytes) = (header.p_offset.get(LE), header.p_filesz.get(LE));
         let notes = &file[extent(file, offset, bytes, "a note")?];
@@ -234,21 +339,15 @@ fn check_version<'a>(file: &[u8], headers: impl Iterator<Item = &'a Header>) -> 
             let content = from + 12 + name.next_multiple_of(4);
             if name == 7
                 && notes[from as usize + 12..].starts_with(b"Kyozon\0")
-                && note.n_type.get(LE).0 == NOTE_VERSION
+                && note.n_type.get(LE).0 == kind
             {
-                let built = at::<U32<LE>>(notes, content)?.get(LE);
-                ensure!(
-                    Image,
-                    desc == 4 && built == UNIKERNEL_VERSION,
-                    "the image was built for version {built} of the guest interface instead of {UNIKERNEL_VERSION}: \
-                     rebuild it"
-                );
-                return Ok(());
+                ensure!(Image, desc == 4, "the note named Kyozon has {desc} bytes instead of 4");
+                return Ok(Some(at::<U32<LE>>(notes, content)?.get(LE)));
             }
             from = content + desc.next_multiple_of(4);
         }
     }
-    bail!(Image, "the image is not a unikernel: it has no note named Kyozon")
+    Ok(None)
 }
 
 /// A function or object of the image.
@@ -313,6 +412,17 @@ pub fn fuzz(file: &[u8]) {
         let _ = symbol(file, image.entry);
     }
     let _ = symbol(file, GUEST_IMAGE_BASE);
+    let none =
+        Image { segments: vec![], entry: 0, tls: Tls::default(), program: Program::default() };
+    if let Ok(image) = none.with_program(file, 0) {
+        let mut end = GUEST_PROGRAM_BASE;
+        for segment in &image.segments {
+            assert!(segment.pages().start >= end && !segment.private);
+            end = segment.pages().end;
+            assert!(file[segment.file.clone()].len() as u64 <= segment.bytes);
+        }
+        assert!(end <= GUEST_IMAGE_END && is_program(file));
+    }
 }
 
 #[cfg(test)]

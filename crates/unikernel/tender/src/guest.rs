@@ -101,8 +101,11 @@ pub(crate) fn run(
 
 impl Guest<'_> {
     fn run(&self, cpu: &mut dyn Cpu) -> Result<End> {
-        let mut console =
-            |text: &[u8]| console::print(text, &|| !self.group.peers.must_end(self.number));
+        let go_on = || !self.group.peers.must_end(self.number);
+        let mut console = |text: &[u8], is_error| match is_error {
+            true => drop(console::report(text, &go_on)),
+            false => console::print(text, &go_on),
+        };
         loop {
             if self.group.peers.must_end(self.number) {
                 return Ok(self.stopped());

@@ -4,7 +4,7 @@
 //! Linux. The block holds the tender's pages, the heap (aligned for large pages), the image, thread-local data and the
 //! stack, in this order.
 
-use crate::elf::Image;
+use crate::elf::{Image, Program};
 use crate::error::{ensure, Result};
 use kyozon_abi::unikernel::*;
 
@@ -87,6 +87,8 @@ pub struct Layout {
     pub tls: Area,
     /// See [`GuestBoot`].
     pub heap: Area,
+    /// See [`GuestBoot`].
+    pub program: Program,
 }
 
 fn image_bytes(image: &Image) -> u64 {
@@ -167,7 +169,8 @@ impl Layout {
         let area = Area { base: first, bytes: last - first };
         let entry = image.entry;
         let bytes = offset - SYSTEM_BYTES;
-        Ok(Self { pieces, bytes, entry, argument: 0, thread, image: area, stack, tls, heap })
+        let (image, program) = (area, image.program);
+        Ok(Self { pieces, bytes, entry, argument: 0, thread, image, stack, tls, heap, program })
     }
 
     /// The layout of a peer that is spawned into the family of this guest, which existed at the start. Offsets of

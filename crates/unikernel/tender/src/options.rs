@@ -40,8 +40,10 @@ pub struct RegionOption {
 /// Options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Path of the image.
+    /// Path of the image, or of a program.
     pub image: PathBuf,
+    /// Path of the image that is a program's host.
+    pub host: PathBuf,
     /// Backend; `None` for a virtual machine if the host has KVM, else a process.
     pub backend: Option<Backend>,
     /// Maximum bytes of memory of each guest with the threads and regions that it makes.
@@ -69,4 +71,6 @@ pub struct Options {
     pub pin: Vec<usize>,
     /// The guests' arguments.
     pub arguments: Vec<String>,
+    /// The guests' environment, each string `NAME=VALUE`.
+    pub environment: Vec<String>,
 }

@@ -74,8 +74,20 @@ pub fn run(options: &Options) -> Result<Summary> {
     );
     let pins = Pins::new(&options.pin, options.vms).context("--pin")?;
     let name = options.image.display();
-    let file = boot::read(&options.image)?;
-    let image = elf::parse(&file).with_context(|| format!("cannot run {name}"))?;
+    let parallelism = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut file = boot::read(&options.image)?;
+    let mut words = options.arguments.clone();
+    let image = if elf::is_program(&file) {
+        words.insert(0, name.to_string());
+        let program = std::mem::replace(&mut file, boot::read(&options.host)?);
+        let about = || format!("cannot run {name} on {}", options.host.display());
+        let host = file.len();
+        file.extend(program);
+        let image = elf::parse(&file[..host]).with_context(about)?;
+        image.with_program(&file, host).with_context(about)?
+    } else {
+        elf::parse(&file).with_context(|| format!("cannot run {name}"))?
+    };
     let socket = options.group.as_ref().map(joining::meet).transpose()?;
     let host = host(options.backend)?;
     let backend = if host.is_some() { Backend::Kvm } else { Backend::Process };
@@ -140,7 +152,7 @@ pub fn run(options: &Options) -> Result<Summary> {
     }
     let own: Vec<_> = tokens.all().into_iter().skip(first).collect();
     options.devices.make(&mut peers, &own)?;
-    let arguments = boot::arguments(options)?;
+    let arguments = boot::arguments(&words, &options.environment)?;
     let mut group = Group::new(Peers::new(first, peers, tokens, lives));
     group.pins = pins;
     let (count, mapped) = match joined {
@@ -167,9 +179,11 @@ pub fn run(options: &Options) -> Result<Summary> {
         backend,
         peers: count,
         arguments,
-        argument_count: options.arguments.len(),
+        argument_count: words.len(),
+        environment_count: options.environment.len(),
         limit,
         spawn: limit > options.vms,
+        cpus: parallelism,
     };
     for (number, peer) in group.peers.table.all() {
         boot.write(&group, number, &peer, &mapped)?;

@@ -571,7 +571,7 @@
 /*
  Version of this interface.
  */
-#define KYOZON_UNIKERNEL_VERSION 6
+#define KYOZON_UNIKERNEL_VERSION 7
 
 /*
  Maximum number of peers in a group: a set of peers is one word of 64 bits.
@@ -614,6 +614,16 @@
 #define KYOZON_NOTE_VERSION 1
 
 /*
+ Type of the note, with the name `Kyozon`, that holds the version of the seam between a program and its host.
+ */
+#define KYOZON_NOTE_SEAM 2
+
+/*
+ Version of that seam: `kyozon/seam.h`.
+ */
+#define KYOZON_SEAM_VERSION 1
+
+/*
  First address of an image: 64 GiB.
  */
 #define KYOZON_GUEST_IMAGE_BASE 68719476736
@@ -622,6 +632,11 @@
  End of the address range for images, exclusive.
  */
 #define KYOZON_GUEST_IMAGE_END 68987912192
+
+/*
+ Address to which a program is moved: 32 MiB behind the first address of an image.
+ */
+#define KYOZON_GUEST_PROGRAM_BASE 68753031168
 
 /*
  The tender's pages: boot block, call block, code for hypercalls and doorbells.
@@ -704,8 +719,8 @@
 #define KYOZON_FEATURE_REGIONS 16
 
 /*
- `address`, `bytes`: writes to the console. The result is the number of bytes written, which MAY be fewer than
- `bytes`, but is 0 only if `bytes` is 0.
+ `address`, `bytes`, `stream`: writes to a stream, [`STREAM_OUTPUT`] or [`STREAM_ERROR`]. The result is the number of
+ bytes written, which MAY be fewer than `bytes`, but is 0 only if `bytes` is 0.
  */
 #define KYOZON_ASK_CONSOLE 1
 
@@ -841,6 +856,16 @@
 #define KYOZON_ASK_QUEUE_STATE 35
 
 /*
+ The console.
+ */
+#define KYOZON_STREAM_OUTPUT 0
+
+/*
+ Messages that are no result; the tender's own reports go there, too.
+ */
+#define KYOZON_STREAM_ERROR 1
+
+/*
  A bound peer exits, and its owner goes on.
  */
 #define KYOZON_EXIT_ALONE 0
@@ -861,9 +886,9 @@
 #define KYOZON_MAX_RANDOM_BYTES 4096
 
 /*
- Maximum status that a guest may end with; higher ones are the tender's.
+ Maximum status that a guest may end with. Some of them are also the tender's, see `STATUS_*`.
  */
-#define KYOZON_MAX_STATUS 119
+#define KYOZON_MAX_STATUS 255
 
 /*
  The tender's status for a guest that panicked.
@@ -3023,7 +3048,7 @@ struct kyozon_guest_boot {
          */
         uint64_t clock_scale;
         /*
-         The arguments: strings, each with a zero byte at its end, one after the other.
+         The arguments, and then the environment: strings, each with a zero byte at its end, one after the other.
          */
         struct kyozon_area arguments;
         /*
@@ -3064,6 +3089,22 @@ struct kyozon_guest_boot {
          [`MAX_PEERS`](super::MAX_PEERS).
          */
         uint32_t limit;
+        /*
+         The program, from its first page to the end of its last; empty without one.
+         */
+        struct kyozon_area program;
+        /*
+         Address of the program's first instruction; 0 without one.
+         */
+        uint64_t program_entry;
+        /*
+         Number of the host's CPUs that the group may use, at least 1.
+         */
+        uint32_t cpus;
+        /*
+         Number of strings of the environment, which follow the arguments in the same area.
+         */
+        uint32_t environment_count;
 };
 
 /*

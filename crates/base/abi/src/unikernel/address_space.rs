@@ -7,6 +7,8 @@ use crate::assert_size;
 pub const GUEST_IMAGE_BASE: u64 = 0x10_0000_0000;
 /// End of the address range for images, exclusive.
 pub const GUEST_IMAGE_END: u64 = 0x10_1000_0000;
+/// Address to which a program is moved: 32 MiB behind the first address of an image.
+pub const GUEST_PROGRAM_BASE: u64 = 0x10_0200_0000;
 /// The tender's pages: boot block, call block, code for hypercalls and doorbells.
 pub const GUEST_SYSTEM_BASE: u64 = 0xf_0000_0000;
 /// Top of the stack.

@@ -66,7 +66,7 @@ pub struct GuestBoot {
     pub clock_ns: u64,
     /// Nanoseconds per tick of the counter, times 2^32.
     pub clock_scale: u64,
-    /// The arguments: strings, each with a zero byte at its end, one after the other.
+    /// The arguments, and then the environment: strings, each with a zero byte at its end, one after the other.
     pub arguments: Area,
     /// Number of arguments.
     pub argument_count: u64,
@@ -92,5 +92,13 @@ pub struct GuestBoot {
     /// Maximum number of peers that the group can have at once. Their numbers are any below
     /// [`MAX_PEERS`](super::MAX_PEERS).
     pub limit: u32,
+    /// The program, from its first page to the end of its last; empty without one.
+    pub program: Area,
+    /// Address of the program's first instruction; 0 without one.
+    pub program_entry: u64,
+    /// Number of the host's CPUs that the group may use, at least 1.
+    pub cpus: u32,
+    /// Number of strings of the environment, which follow the arguments in the same area.
+    pub environment_count: u32,
 }
-assert_size!(GuestBoot, 224 + 64 * MAX_REGIONS);
+assert_size!(GuestBoot, 256 + 64 * MAX_REGIONS);

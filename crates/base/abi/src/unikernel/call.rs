@@ -17,8 +17,8 @@ pub struct CallBlock {
 }
 assert_size!(CallBlock, 64);
 
-/// `address`, `bytes`: writes to the console. The result is the number of bytes written, which MAY be fewer than
-/// `bytes`, but is 0 only if `bytes` is 0.
+/// `address`, `bytes`, `stream`: writes to a stream, [`STREAM_OUTPUT`] or [`STREAM_ERROR`]. The result is the number of
+/// bytes written, which MAY be fewer than `bytes`, but is 0 only if `bytes` is 0.
 pub const ASK_CONSOLE: u64 = 1;
 /// `status`, at most [`MAX_STATUS`], `how`: ends the guest. `how` is [`EXIT_ALONE`] or [`EXIT_WITH_OWNER`], which
 /// differ for a bound peer only, see "Spawning". The call returns only on an error.
@@ -94,6 +94,11 @@ pub const ASK_QUEUE_STOP: u64 = 34;
 /// `device`, `queue`: the result is `QUEUE_*`.
 pub const ASK_QUEUE_STATE: u64 = 35;
 
+/// The console.
+pub const STREAM_OUTPUT: u64 = 0;
+/// Messages that are no result; the tender's own reports go there, too.
+pub const STREAM_ERROR: u64 = 1;
+
 /// A bound peer exits, and its owner goes on.
 pub const EXIT_ALONE: u64 = 0;
 /// A bound peer exits, and ends its owner with the same status.
@@ -103,8 +108,8 @@ pub const EXIT_WITH_OWNER: u64 = 1;
 pub const NO_DEADLINE: u64 = 0xffff_ffff_ffff_ffff;
 /// Maximum bytes of one [`ASK_RANDOM`].
 pub const MAX_RANDOM_BYTES: u64 = 4096;
-/// Maximum status that a guest may end with; higher ones are the tender's.
-pub const MAX_STATUS: u64 = 119;
+/// Maximum status that a guest may end with. Some of them are also the tender's, see `STATUS_*`.
+pub const MAX_STATUS: u64 = 255;
 /// The tender's status for a guest that panicked.
 pub const STATUS_PANIC: u64 = 101;
 /// The tender's status for a guest that crashed.

@@ -12,3 +12,7 @@ pub const MAX_PRIVATE_BYTES: u64 = 16 << 20;
 pub const MIN_STACK_BYTES: u64 = 8192;
 /// Type of the note, with the name `Kyozon`, that holds the version.
 pub const NOTE_VERSION: u32 = 1;
+/// Type of the note, with the name `Kyozon`, that holds the version of the seam between a program and its host.
+pub const NOTE_SEAM: u32 = 2;
+/// Version of that seam: `kyozon/seam.h`.
+pub const SEAM_VERSION: u32 = 1;

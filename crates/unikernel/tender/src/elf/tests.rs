@@ -185,3 +185,64 @@ fn an_address_inside_a_symbol_finds_it() {
     put(&mut file, symbols, 4, 0xffff_ffff);
     assert_eq!(symbol(&file, GUEST_IMAGE_BASE + 0x10), None);
 }
+
+/// A valid program: the image above, moved to 0, with the note of the seam.
+fn program() -> Vec<u8> {
+    let mut file = image();
+    put(&mut file, 16, 2, 3);
+    put(&mut file, 24, 8, 0x10);
+    put(&mut file, HEADERS + 16, 8, 0);
+    put(&mut file, HEADERS + 8, 8, 0);
+    put(&mut file, HEADERS + 56 + 16, 8, 0x1000);
+    put(&mut file, 0x408, 4, u64::from(NOTE_SEAM));
+    put(&mut file, 0x414, 4, u64::from(SEAM_VERSION));
+    file
+}
+
+/// An image and a program behind it.
+fn hosted(program: &[u8]) -> Result<Image> {
+    let host = image();
+    let file = [host.as_slice(), program].concat();
+    parse(&host).unwrap().with_program(&file, host.len())
+}
+
+#[test]
+fn a_program_is_moved_behind_its_host() {
+    assert!(is_program(&program()) && !is_program(&image()) && !is_program(b"\x7fELF"));
+    let image = hosted(&program()).unwrap();
+    let base = GUEST_PROGRAM_BASE;
+    assert_eq!(image.program, Program { base, bytes: 0x4000, entry: base + 0x10 });
+    assert_eq!(image.entry, GUEST_IMAGE_BASE + 0x10);
+    let [.., text, data] = &image.segments[..] else { panic!("{image:?}") };
+    assert_eq!((text.base, text.file.clone()), (base, 0x3000..0x3800));
+    assert_eq!((data.base, data.file.clone(), data.write), (base + 0x1000, 0x5000..0x5010, true));
+    // Its data are the whole family's.
+    let mut file = program();
+    put(&mut file, HEADERS + 56 + 4, 4, 6 | u64::from(SEGMENT_PRIVATE));
+    assert!(hosted(&file).unwrap().segments.iter().all(|segment| !segment.private));
+}
+
+#[test]
+fn each_broken_rule_of_a_program_has_its_error() {
+    // Offset, size and value of a field, and a part of the error.
+    let cases: &[(usize, usize, u64, &str)] = &[
+        (16, 2, 2, "not a position-independent program"),
+        (18, 2, 183, "not a position-independent program"),
+        (0x414, 4, 2, "version 2 of its host's interface instead of 1"),
+        (24, 8, 0x1000, "is not in executable memory"),
+        (24, 8, u64::MAX, "is not in executable memory"),
+        (HEADERS + 3 * 56, 4, PT_INTERP.0.into(), "is not static"),
+        (HEADERS + 8, 8, 0x1000, "does not begin with the file's header"),
+        (HEADERS + 4, 4, 7, "writable and executable"),
+        (HEADERS + 56 + 16, 8, u64::MAX, "address of a segment overflows"),
+        (HEADERS + 56 + 16, 8, GUEST_IMAGE_END - GUEST_PROGRAM_BASE, "is outside"),
+        (HEADERS + 56 + 16, 8, 0x7ff, "share a page"),
+        (HEADERS + 56 + 8, 8, 0x2ff8, "extends past the end of the file"),
+    ];
+    for &(at, bytes, value, expected) in cases {
+        let mut file = program();
+        put(&mut file, at, bytes, value);
+        let error = format!("{:#}", hosted(&file).unwrap_err());
+        assert!(error.contains(expected), "{at:#x}: {error}");
+    }
+}
