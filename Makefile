@@ -16,7 +16,7 @@ IMAGES := kyozon-colocation:layer kyozon-colocation:svm:own kyozon-colocation:al
 	kyozon-text-sum:text-sum:task \
 	kyozon-unikernel-examples:hello:unikernel kyozon-unikernel-examples:start:unikernel \
 	kyozon-unikernel-examples:echo:unikernel kyozon-unikernel-test:unikernel-test:unikernel \
-	kyozon-unikernel-test:bomb-test:unikernel \
+	kyozon-unikernel-test:bomb-test:unikernel kyozon-posix:posix:unikernel \
 	kyozon-unikernel-examples:pingpong:unikernel kyozon-unikernel-examples:sort:unikernel \
 	kyozon-unikernel-examples:matmul:unikernel kyozon-kv:kv:unikernel \
 	kyozon-shm:shm:unikernel kyozon-unikernel-c:primes:c kyozon-unikernel-c:threads-test:c
@@ -107,7 +107,7 @@ install: ## Install command, library, images, manual page and DKMS source; DESTD
 	@test -x "$(PRODUCT)/kyozon" || { echo "install: no build found in $(KYOZON_CACHE): run 'make setup' first, not as root; with sudo, pass KYOZON_CACHE" >&2; exit 1; }
 	install -D -m 755 "$(PRODUCT)/kyozon" "$(DESTDIR)$(PREFIX)/bin/kyozon"
 	install -d "$(DESTDIR)$(PREFIX)/lib/kyozon" "$(MODULE)/include/kyozon" "$(TYPED)/include/kyozon"
-	install -m 644 "$(PRODUCT)"/*.bin "$(PRODUCT)/shm.elf" "$(DESTDIR)$(PREFIX)/lib/kyozon"
+	install -m 644 "$(PRODUCT)"/*.bin "$(PRODUCT)/shm.elf" "$(PRODUCT)/posix.elf" "$(DESTDIR)$(PREFIX)/lib/kyozon"
 	test ! -e "$(PRODUCT)/linux.elf" || install -m 755 "$(PRODUCT)/kyozon-linux" "$(PRODUCT)/kyozon-linux-exec" "$(PRODUCT)/linux.elf" \
 		"$(DESTDIR)$(PREFIX)/lib/kyozon"
 	install -m 755 "$(PRODUCT)/kyozon-cc" "$(DESTDIR)$(PREFIX)/lib/kyozon"

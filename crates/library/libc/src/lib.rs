@@ -17,5 +17,8 @@
 //!
 //! Must not know: which host runs the program.
 
+#![cfg_attr(not(feature = "std"), no_std)]
+
 pub mod seam;
+#[cfg(feature = "std")]
 pub mod sysroot;

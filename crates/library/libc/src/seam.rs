@@ -1,6 +1,6 @@
 //! The structures of `include/kyozon/seam.h`, which has the rules. A test compares both.
 
-use std::ffi::{c_int, c_long, c_ulong, c_void};
+use core::ffi::{c_int, c_long, c_ulong, c_void};
 
 /// Grows when the bytes of the structures, or their meaning, change.
 pub const VERSION: c_ulong = 1;
@@ -47,6 +47,7 @@ pub struct Thread {
 }
 
 /// What [`Seam::start_thread`] asks of clone(2).
+#[cfg(feature = "std")]
 pub const THREAD_FLAGS: c_int = libc::CLONE_VM
     | libc::CLONE_FS
     | libc::CLONE_FILES
@@ -87,6 +88,7 @@ macro_rules! seam {
 
 /// Whether a system call may wait. It then returns `-EINTR` after a handler without `SA_RESTART`, from the call's first
 /// instruction on: signal(7), and the header's rules.
+#[cfg(feature = "std")]
 #[must_use]
 pub fn waits(number: c_long) -> bool {
     matches!(

@@ -6,6 +6,18 @@
 #include "../ldso/dlstart.c"
 #include "syscall.h"
 
+#define TEXT_OF(value) #value
+#define TEXT(value) TEXT_OF(value)
+
+/* Says that this is a program, and of which version of its host's interface. */
+__asm__(".pushsection .note.kyozon, \"a\", @note\n"
+	".balign 4\n"
+	".long 7, 4, 2\n"
+	".asciz \"Kyozon\"\n"
+	".balign 4\n"
+	".long " TEXT(KYOZON_SEAM_VERSION) "\n"
+	".popsection");
+
 int main();
 weak void _init();
 weak void _fini();
