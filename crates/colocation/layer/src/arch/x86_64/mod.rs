@@ -25,6 +25,8 @@ pub use pvh::power_off;
 pub const CR0_EM: u64 = 1 << 2;
 /// CR0: the use of the x87 unit and of the vector registers traps.
 pub const CR0_TS: u64 = 1 << 3;
+/// CR4: only level 0 may read the time-stamp counter.
+pub const CR4_TSD: u64 = 1 << 2;
 /// CR4: FXSAVE stores the vector registers, and instructions of SSE are valid.
 pub const CR4_OSFXSR: u64 = 1 << 9;
 /// CR4: XSAVE, XGETBV and instructions that name the upper halves of vector registers are valid.

@@ -8,6 +8,7 @@
 //! | CR0.TS | 0 | 1 | the FPU's registers are Linux's: their use traps, see [`vectors`](super::vectors) |
 //! | CR0.EM, CR4.OSFXSR, EFER.FFXSR | 0, 1, 0 | the same | a Linux that set them otherwise would break the exchange |
 //! | CR4.OSXSAVE | 1 | 0 | no instruction can name the upper halves of the vector registers, or read XCR0 |
+//! | CR4.TSD | the task's | 0 | the cokernel reads the time-stamp counter; a task can deny it to itself |
 //! | EFER.SCE | 1 | 0 | `syscall` would enter Linux's entry code |
 //! | IA32_SYSENTER_CS | set | 0 | so would `sysenter` |
 //! | PKRU | the task's | 0 | keys are Linux's |
@@ -15,7 +16,7 @@
 //! | FS, GS base | Linux's | the cokernel's | `rdgsbase` would reveal them |
 //! | data selectors, LDT | Linux's | null | `iretq` and user mode change them; the trampoline restores them |
 
-use super::{CR0_EM, CR0_TS, CR4_CET, CR4_OSFXSR, CR4_OSXSAVE, CR4_PKE, EFER_FFXSR};
+use super::{CR0_EM, CR0_TS, CR4_CET, CR4_OSFXSR, CR4_OSXSAVE, CR4_PKE, CR4_TSD, EFER_FFXSR};
 use core::arch::asm;
 use kyozon_abi::layer::{LinuxRegisters, UserState, USER_SWITCHED};
 
@@ -109,7 +110,7 @@ pub(super) unsafe fn set_cr0(value: u64) {
 
 /// # Safety
 ///
-/// Only OSFXSR and OSXSAVE may differ from the present value.
+/// Only OSFXSR, OSXSAVE and TSD may differ from the present value.
 unsafe fn set_cr4(value: u64) {
     // SAFETY: the caller's promise.
     unsafe { asm!("mov cr4, {}", in(reg) value, options(nostack, preserves_flags)) };
@@ -223,7 +224,7 @@ pub unsafe fn to_cokernel(saved: &mut Saved, linux: &mut UserState) {
         }
         set_bases(cr4, saved.fs_base, saved.gs_base);
         set_cr0((saved.cr0 | CR0_TS) & !CR0_EM);
-        set_cr4((cr4 | CR4_OSFXSR) & !CR4_OSXSAVE);
+        set_cr4((cr4 | CR4_OSFXSR) & !(CR4_OSXSAVE | CR4_TSD));
         wrmsr(EFER, saved.efer & !(EFER_SCE | EFER_FFXSR));
         wrmsr(SYSENTER_CS, 0);
         if cr4 & CR4_PKE != 0 {

@@ -119,8 +119,8 @@ impl Cokernel {
         // What user mode may use of the vector registers: `arch::user_state`.
         vmcb.cr0 = (svm::cr0() | arch::CR0_TS) & !arch::CR0_EM;
         vmcb.cr3 = e.guest_page_table;
-        vmcb.cr4 =
-            (svm::cr4() | arch::CR4_OSFXSR) & !(arch::CR4_PKE | arch::CR4_CET | arch::CR4_OSXSAVE);
+        let own = arch::CR4_PKE | arch::CR4_CET | arch::CR4_OSXSAVE | arch::CR4_TSD;
+        vmcb.cr4 = (svm::cr4() | arch::CR4_OSFXSR) & !own;
         vmcb.dr6 = 0xffff_0ff0;
         vmcb.dr7 = 0x400;
         Some(Self {
