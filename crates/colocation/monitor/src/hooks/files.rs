@@ -1,9 +1,9 @@
 //! The operations of files of devices: terminals, consoles, and the many that share a major number
 //! (`drivers/char/misc.c` of Linux); and those of the terminals' drivers.
 
-use super::source::{offset, visit_list, Cursor, Hook, Source};
+use super::source::{named, offset, visit_list, Cursor, Hook, Source};
 use crate::kernel::Kernel;
-use crate::memory::{mixed, KernelMemory};
+use crate::memory::KernelMemory;
 use crate::owner;
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
@@ -108,7 +108,8 @@ impl Source for Files {
             let number = kernel.u32(object.wrapping_add(kind.number)).map_or(0, u64::from);
             let name = kernel.u64(object.wrapping_add(kind.name)).unwrap_or(0);
             let hook = Hook::data(kernel, object, kind.operations);
-            hook.into_iter().for_each(|hook| see(hook.fixed(mixed(number, name))));
+            let stamp = named(kernel, name, number);
+            hook.into_iter().for_each(|hook| see(hook.fixed(stamp)));
         }))
     }
 

@@ -3,7 +3,7 @@
 use super::source::{agree, offset, visit_list, Cursor, Hook, Source};
 use super::stubs;
 use crate::kernel::Kernel;
-use crate::memory::KernelMemory;
+use crate::memory::{mixed, KernelMemory};
 use crate::profile::requirements::Need::Optional;
 use crate::profile::requirements::Wants;
 use crate::profile::Profile;
@@ -15,6 +15,8 @@ use kyozon_abi::layer::RepairWord;
 
 /// Flag of a file system whose operations are in place (`SB_BORN` in Linux's `fs.h`).
 const BORN: u64 = 1 << 29;
+/// The type in a mode (`S_IFMT` in Linux's `stat.h`).
+const TYPE: u16 = 0o170_000;
 /// Bytes of the longest names that are shown (`s_id` of Linux's `super_block`, and a type's name).
 const ID_BYTES: usize = 32;
 
@@ -30,6 +32,8 @@ pub(super) struct Mounts {
     root: u64,
     inode: u64,
     of_inode: [u64; 2],
+    /// Offset of an inode's type and permissions.
+    mode: u64,
     /// In the operations, offsets of those that make and free inodes.
     of_inodes: Option<[u64; 3]>,
     /// What a directory gets if it turns out to be damaged.
@@ -48,6 +52,7 @@ impl Source for Mounts {
             ("dentry", "d_inode", Optional),
             ("file_system_type", "name", Optional),
             ("inode", "i_fop", Optional),
+            ("inode", "i_mode", Optional),
             ("inode", "i_op", Optional),
             ("super_block", "s_dev", Optional),
             ("super_block", "s_flags", Optional),
@@ -77,6 +82,7 @@ impl Source for Mounts {
             root: of("s_root")?,
             inode: offset(profile, "dentry", "d_inode")?,
             of_inode: [offset(profile, "inode", "i_op")?, offset(profile, "inode", "i_fop")?],
+            mode: offset(profile, "inode", "i_mode")?,
             of_inodes: inodes(profile),
             bad: ["bad_inode_ops", "bad_file_ops"].map(|name| profile.symbol(name)),
         })
@@ -104,6 +110,9 @@ impl Source for Mounts {
             for at in self.of_inode {
                 let hook = inode.and_then(|inode| Hook::data(kernel, inode, at));
                 let hook = hook.filter(|hook| !self.bad.contains(&Some(hook.value)));
+                // A user's file system says of what type its root is.
+                let mode = inode.and_then(|inode| kernel.u16(inode.wrapping_add(self.mode)));
+                let stamp = mixed(stamp, u64::from(mode.unwrap_or(0) & TYPE));
                 hook.into_iter().for_each(|hook| see(Hook { object, ..hook }.fixed(stamp)));
             }
         });

@@ -1,7 +1,7 @@
 //! Entries of `/proc`: their tables of operations, and the functions that they have instead (`fs/proc/internal.h` of
 //! Linux).
 
-use super::source::{agree, offset, Cursor, Hook, Source, BATCH};
+use super::source::{agree, named, offset, Cursor, Hook, Source, BATCH};
 use super::stubs;
 use crate::kernel::Kernel;
 use crate::memory::{mixed, KernelMemory};
@@ -61,14 +61,13 @@ impl Procfs {
         None
     }
 
-    /// What tells an entry from another one in the same memory: number, parent, and the begin of its name, for which
-    /// every entry has more than 16 bytes. Linux gives the numbers of entries that are gone to new ones.
+    /// What tells an entry from another one in the same memory: number, parent and name. Linux gives the numbers of
+    /// entries that are gone to new ones.
     fn stamp<M: KernelMemory>(&self, kernel: &Kernel<'_, M>, entry: u64) -> u64 {
         let word = |at: u64| kernel.u64(at).unwrap_or(0);
         let name = word(entry.wrapping_add(self.name));
         let number = kernel.u32(entry.wrapping_add(self.number)).map_or(0, u64::from);
-        let parts = [word(entry.wrapping_add(self.parent)), word(name), word(name.wrapping_add(8))];
-        parts.into_iter().fold(number, mixed)
+        named(kernel, name, mixed(number, word(entry.wrapping_add(self.parent))))
     }
 }
 

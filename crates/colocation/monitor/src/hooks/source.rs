@@ -2,7 +2,7 @@
 
 use super::stubs::{self, Stubs, NO_STEP};
 use crate::kernel::Kernel;
-use crate::memory::KernelMemory;
+use crate::memory::{mixed, KernelMemory};
 use crate::owner;
 use crate::profile::requirements::Wants;
 use crate::profile::Profile;
@@ -15,6 +15,9 @@ use kyozon_abi::layer::RepairWord;
 
 /// Objects of a list that are visited in one part.
 pub(super) const BATCH: u32 = 16;
+
+/// Bytes of a name that tell an object from others.
+const NAME_BYTES: u64 = 64;
 
 /// The offset of a member.
 pub(super) fn offset(profile: &Profile<'_>, structure: &str, member: &str) -> Option<u64> {
@@ -177,6 +180,22 @@ pub(super) fn see_functions<M: KernelMemory>(
     for hook in offsets.into_iter().filter_map(|at| Hook::code(kernel, object, at)) {
         see(if kernel.in_image(object) { hook.fixed(0) } else { hook });
     }
+}
+
+/// A stamp of the text at `name`, up to its end: an object in the memory of one that is gone has another.
+pub(super) fn named<M: KernelMemory>(kernel: &Kernel<'_, M>, name: u64, seed: u64) -> u64 {
+    let mut stamp = seed;
+    for at in (0..NAME_BYTES).step_by(8) {
+        let word = kernel.u64(name.wrapping_add(at)).unwrap_or(0);
+        let end = word.to_le_bytes().iter().position(|&byte| byte == 0);
+        // What is behind the end belongs to nobody.
+        let kept = end.map_or(word, |end| word & ((1 << (8 * end)) - 1));
+        stamp = mixed(stamp, kept);
+        if end.is_some() {
+            break;
+        }
+    }
+    stamp
 }
 
 /// Whether two tables have the same functions at `offsets`; not if those are not known.

@@ -677,9 +677,17 @@ fn operations_of_files_of_devices() {
         world.set(slot, TABLE);
         assert_eq!(world.look(PASSES), [""; 0], "{object}");
     }
-    // Another device in the same memory.
+    // Other devices in the same memory; the last has the same number, and its name is where the other one's was.
     world.object("miscdevice", device, &[("fops", DATA), ("minor", 7)]);
     assert_eq!(world.look(2 * PASSES), [""; 0]);
+    world.set(name, u64::from_le_bytes(*b"abd\0\0\0\0\0"));
+    world.object("miscdevice", device, &[("fops", TABLE)]);
+    assert_eq!(world.look(2 * PASSES), [""; 0]);
+    // What is behind a name's end belongs to nobody.
+    world.set(name, u64::from_le_bytes(*b"abd\0xyz\0"));
+    world.object("miscdevice", device, &[("fops", DATA)]);
+    let line = format!("operations changed, device abd: table, {DATA:#x}, module evil");
+    assert_eq!(world.look(PASSES), [line]);
 }
 
 #[test]
@@ -939,6 +947,18 @@ fn operations_of_proc_do_not_change() {
     world.set(second, u64::from_le_bytes(*b"udp\0\0\0\0\0"));
     world.set(slot, TABLE);
     assert_eq!(world.look(PASSES), [""; 0]);
+    // Another one whose name differs in its end.
+    for (n, part) in [b"statisti", b"cs_of_rx", b"_queues\0"].into_iter().enumerate() {
+        world.set(second + 8 * n as u64, u64::from_le_bytes(*part));
+    }
+    assert_eq!(world.look(PASSES), [""; 0]);
+    world.set(second + 16, u64::from_le_bytes(*b"_packets"));
+    world.set(second + 24, 0);
+    world.set(slot, DATA);
+    assert_eq!(world.look(PASSES), [""; 0]);
+    world.set(slot, TABLE);
+    world.set(second, 0);
+    assert_eq!(world.look(PASSES), [""; 0]);
     // The module of an entry is loaded again, elsewhere.
     world.set(slot, DATA);
     world.set(second, u64::from_le_bytes(*b"raw\0\0\0\0\0"));
@@ -963,6 +983,9 @@ fn operations_of_mounts_and_terminals_do_not_change() {
     world.object("inode", inode, &[("i_fop", DATA)]);
     let line = "operations changed, file system  (): table, 0xffffffffc0001000, module evil";
     assert_eq!(world.look(PASSES), [line]);
+    // Another one in the same memory, whose root is no directory.
+    world.object("inode", inode, &[("i_mode", 0o100_644), ("i_fop", TABLE)]);
+    assert_eq!(world.look(2 * PASSES), [""; 0]);
 
     let mut world = World::new();
     let discipline = TABLE + 0x100;
@@ -972,6 +995,21 @@ fn operations_of_mounts_and_terminals_do_not_change() {
     world.object("tty_ldisc_ops", discipline, &[("open", CODE)]);
     let line = "operations changed, line discipline : handler, 0xffffffffc0000000, module evil";
     assert_eq!(world.look(PASSES), [line]);
+    // A module gives up its discipline, and another one takes the number; nobody does so with the first.
+    let mut world = World::new();
+    world.set(MODULE + 144, OBJECT);
+    let name = OBJECT + 0x1000;
+    world.set(name, u64::from_le_bytes(*b"n_tty\0\0\0"));
+    world.object("tty_ldisc_ops", OBJECT, &[("name", name)]);
+    for (number, line) in [
+        (26, None),
+        (0, Some("operations changed, line discipline n_tty: __start___tracepoints_ptrs, 0xffff888000010000, module evil")),
+    ] {
+        world.set(variable("tty_ldiscs") + 8 * number, discipline);
+        assert_eq!(world.look(PASSES), [""; 0]);
+        world.set(variable("tty_ldiscs") + 8 * number, OBJECT);
+        assert_eq!(world.look(PASSES), Vec::from_iter(line));
+    }
 }
 
 #[test]
