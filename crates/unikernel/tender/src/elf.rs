@@ -67,6 +67,8 @@ pub struct Program {
     pub bytes: u64,
     /// Address of the first instruction.
     pub entry: u64,
+    /// Offset of its file in that of host and program.
+    pub file: usize,
 }
 
 /// A valid image.
@@ -221,7 +223,7 @@ impl Image {
         let ends = self.segments.last().map_or(0, |s| s.pages().end);
         ensure!(Image, ends <= GUEST_PROGRAM_BASE, "the host image is too large");
         let base = GUEST_PROGRAM_BASE;
-        self.program = Program { base, bytes: last - base, entry };
+        self.program = Program { base, bytes: last - base, entry, file: host };
         for segment in &mut own {
             segment.file = segment.file.start + host..segment.file.end + host;
             // What is private to a host's threads is the host's.

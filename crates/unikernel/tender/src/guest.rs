@@ -170,20 +170,21 @@ impl Guest<'_> {
         let registers = cpu.registers()?;
         let memory = &self.peer.memory;
         let frames = report::backtrace(memory, &registers);
+        let names = report::Names { file: self.file, program: memory.layout.program };
         let mut text = format!("kyozon: guest {} {what}", self.number);
         if status == STATUS_CRASH {
-            let place = report::place(self.file, registers.rip);
+            let place = report::place(&names, registers.rip);
             text += &format!(", in {place}\n{}", report::registers(&registers));
         } else {
             text.push('\n');
         }
         if registers.rip == 0 {
-            let place = report::place(self.file, registers.rcx);
+            let place = report::place(&names, registers.rcx);
             text += &format!(
                 "  on some hosts the instruction `syscall` jumps to address 0; rcx is then its place: {place}\n"
             );
         }
-        text += &report::calls(self.file, &frames);
+        text += &report::calls(&names, &frames);
         if let Some(path) = self.core {
             let go_on = || !self.group.peers.must_end(self.number);
             let written = core_file::create(path)

@@ -3,7 +3,7 @@
 //! The content comes from the guest, so it is bounded, and every character except printable ASCII is replaced.
 
 use crate::backend::Registers;
-use crate::elf;
+use crate::elf::{self, Program};
 use crate::memory::Memory;
 use kyozon_abi::unikernel::{GUEST_IMAGE_BASE, GUEST_SYSTEM_BASE};
 use std::fmt::Write;
@@ -11,12 +11,31 @@ use std::fmt::Write;
 /// Maximum count of frames in a backtrace.
 const MAX_FRAMES: usize = 32;
 
+/// Where the names of functions are.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'f> {
+    /// The image's file, with the program's behind it if there is one.
+    pub file: &'f [u8],
+    /// The program.
+    pub program: Program,
+}
+
+impl Names<'_> {
+    fn symbol(&self, address: u64) -> Option<elf::Symbol> {
+        let Program { base, bytes, file, .. } = self.program;
+        if (base..base + bytes).contains(&address) {
+            return elf::symbol(self.file.get(file..)?, address - base);
+        }
+        elf::symbol(self.file, address)
+    }
+}
+
 /// Describes an address: `function+0x12`, or the number if the image has no symbol for it.
-pub fn place(file: &[u8], address: u64) -> String {
+pub fn place(names: &Names<'_>, address: u64) -> String {
     if (GUEST_SYSTEM_BASE..GUEST_IMAGE_BASE).contains(&address) {
         return "(the tender's pages)".to_owned();
     }
-    match elf::symbol(file, address) {
+    match names.symbol(address) {
         Some(symbol) => {
             let name = format!("{:#}", rustc_demangle::demangle(&symbol.name));
             format!("{}+{:#x}", printable(&name), symbol.offset)
@@ -53,12 +72,12 @@ pub fn backtrace(memory: &Memory, registers: &Registers) -> Vec<u64> {
 }
 
 /// The functions of a backtrace, one per line.
-pub fn calls(file: &[u8], frames: &[u64]) -> String {
+pub fn calls(names: &Names<'_>, frames: &[u64]) -> String {
     let mut text = String::new();
     for (i, address) in frames.iter().enumerate() {
         // A return address follows its call instruction, and may be in the next function.
         let instruction = if i == 0 { *address } else { address.saturating_sub(1) };
-        let _ = writeln!(text, "  {i:2}: {address:#014x} {}", place(file, instruction));
+        let _ = writeln!(text, "  {i:2}: {address:#014x} {}", place(names, instruction));
     }
     text
 }
@@ -133,7 +152,8 @@ mod tests {
     #[test]
     fn control_characters_are_replaced() {
         assert_eq!(printable("a b\x1b[1m\n\u{202e}"), "a b?[1m??");
-        assert_eq!(place(&elf::tests::image(), 0x1234), "0x1234");
+        let names = Names { file: &elf::tests::image(), program: Program::default() };
+        assert_eq!(place(&names, 0x1234), "0x1234");
         let lines = registers(&Registers { rax: 1, gs_base: 2, ..Registers::default() });
         assert_eq!(lines.lines().count(), 5);
         assert!(lines.starts_with("  rax 0000000000000001   rbx"));

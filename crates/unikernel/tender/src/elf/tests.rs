@@ -211,7 +211,7 @@ fn a_program_is_moved_behind_its_host() {
     assert!(is_program(&program()) && !is_program(&image()) && !is_program(b"\x7fELF"));
     let image = hosted(&program()).unwrap();
     let base = GUEST_PROGRAM_BASE;
-    assert_eq!(image.program, Program { base, bytes: 0x4000, entry: base + 0x10 });
+    assert_eq!(image.program, Program { base, bytes: 0x4000, entry: base + 0x10, file: 0x3000 });
     assert_eq!(image.entry, GUEST_IMAGE_BASE + 0x10);
     let [.., text, data] = &image.segments[..] else { panic!("{image:?}") };
     assert_eq!((text.base, text.file.clone()), (base, 0x3000..0x3800));
