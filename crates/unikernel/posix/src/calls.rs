@@ -1,6 +1,7 @@
 //! The table of system calls, and those that need no module of their own.
 
 use crate::errno::*;
+use crate::files::{AT_FDCWD as HERE, AT_SYMLINK_NOFOLLOW};
 use crate::numbers::*;
 use crate::signals::Frame;
 use crate::{files, futex, memory, signals, threads, time, Answer};
@@ -8,9 +9,6 @@ use kyozon_unikernel::{boot, system};
 
 const ARCH_SET_FS: u64 = 0x1002;
 const ARCH_GET_FS: u64 = 0x1003;
-/// `AT_FDCWD`.
-const HERE: i32 = -100;
-const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
 const RLIMIT_STACK: u64 = 3;
 const RLIMIT_NOFILE: u64 = 7;
 const INFINITY: u64 = u64::MAX;
@@ -161,7 +159,7 @@ unsafe fn string(address: u64) -> &'static [u8] {
     unsafe { core::ffi::CStr::from_ptr(address as *const _) }.to_bytes()
 }
 
-/// Fills a structure of the program with zeros, and then some of its words.
+/// Writes a structure of the program.
 ///
 /// # Safety
 ///

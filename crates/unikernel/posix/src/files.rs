@@ -11,10 +11,12 @@ use kyozon_unikernel::{clock, console, system};
 
 /// Maximum number of descriptors.
 pub const MAX_DESCRIPTORS: usize = 1024;
-const AT_FDCWD: i32 = -100;
+/// For a descriptor: a path begins in the working directory.
+pub const AT_FDCWD: i32 = -100;
 const AT_REMOVEDIR: u64 = 0x200;
 const AT_SYMLINK_FOLLOW: u64 = 0x400;
-const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
+/// The last name's link is not followed.
+pub const AT_SYMLINK_NOFOLLOW: u64 = 0x100;
 const AT_EMPTY_PATH: u64 = 0x1000;
 const O_ACCESS: u32 = 3;
 const O_WRONLY: u32 = 1;
@@ -344,8 +346,11 @@ unsafe fn target(address: u64, bytes: u64) -> &'static mut [u8] {
 ///
 /// It is readable.
 unsafe fn source(address: u64, bytes: u64) -> &'static [u8] {
+    if bytes == 0 {
+        return &[];
+    }
     // SAFETY: the caller's promise.
-    unsafe { target(address, bytes) }
+    unsafe { core::slice::from_raw_parts(address as *const u8, bytes as usize) }
 }
 
 /// `read`, or `pread64` with a position.
